@@ -1,0 +1,33 @@
+/* str.h - a growing string
+ * Invariant: data is never NULL and always has a NUL at data[len]. An object is ready after STR_INIT
+ * and gives its memory back with str_fini or hands it over with str_take. */
+#pragma once
+#include <stddef.h>
+#include <stdbool.h>
+
+struct str {
+	char *data;
+	size_t len;
+	size_t cap; /* 0: data is the shared empty string */
+};
+extern char str_empty[1];
+#define STR_INIT ((struct str){ .data = str_empty })
+
+void str_fini(struct str *s);
+void str_reset(struct str *s);                     /* keep the memory, become empty */
+void str_add(struct str *s, const char *text);
+void str_add_n(struct str *s, const void *bytes, size_t n);
+void str_add_c(struct str *s, char c);
+void str_addf(struct str *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void str_add_sep(struct str *s, const char *sep, const char *text); /* sep only when not empty */
+void str_reserve(struct str *s, size_t extra);
+char *str_take(struct str *s);                     /* caller frees; s becomes empty */
+bool str_eq(const char *a, const char *b);         /* NULL equals NULL only */
+bool str_eq_nocase(const char *a, const char *b);
+bool str_starts(const char *s, const char *prefix);
+/* Next piece of *cursor up to one of the characters in `delims`, cut off in place; NULL at the end. Empty pieces are returned. */
+char *str_next(char **cursor, const char *delims);
+char *str_trim(char *s);                           /* in place: white space off both ends */
+/* Whole text as a decimal number within [min, max]. 0 or -EINVAL / -ERANGE. Nothing may follow. */
+int str_to_u64(const char *text, unsigned long long min, unsigned long long max, unsigned long long *ret);
+int str_to_i64(const char *text, long long min, long long max, long long *ret);

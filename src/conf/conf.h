@@ -1,0 +1,58 @@
+/* conf.h - slurm.conf and its friends: grammar, typed schema, one immutable object
+ *
+ * tables/config.def has a row for every key of every file: key, file, type, default, range, reconfigurable, status, doc. The parser, the checks
+ * (file, line, column, nearest key), the defaults, `scontrol show config` and the manual come from the rows. A loaded configuration
+ * never changes; reload builds and checks a new one. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "proto/node.pb-c.h"
+
+struct conf;
+enum conf_key {
+#define CONF_KEY(sym, ...) CONF_##sym,
+#include "tables/config.def"
+#undef CONF_KEY
+	CONF_KEYS
+};
+
+/* Reads `path` (NULL: $SLURM_CONF, else /etc/slurm/slurm.conf) with its includes, and beside it gres.conf and cgroup.conf where they exist.
+ * err names file, line, column and what would be right. Warnings (obsolete keys) are logged. */
+int conf_load(const char *path, struct conf **ret, struct error *err);
+/* The same from memory, for configless and fuzzing: names and contents of files; the first is slurm.conf. */
+struct conf_text { const char *name; const char *data; size_t len; };
+int conf_load_text(const struct conf_text *file, size_t n, struct conf **ret, struct error *err);
+/* slurmdbd.conf. */
+int conf_load_dbd(const char *path, struct conf **ret, struct error *err);
+/* Commands: only what they need to reach the controller; skips node and partition lines (fast). */
+int conf_load_client(const char *path, struct conf **ret, struct error *err);
+void conf_destroy(struct conf *c);
+
+const char *conf_path(const struct conf *c);               /* of slurm.conf */
+/* Values by key; the accessor must match the row's type (asserted). */
+const char *conf_str(const struct conf *c, enum conf_key k);   /* NULL: unset */
+uint64_t conf_num(const struct conf *c, enum conf_key k);      /* UINT64_MAX: INFINITE / unset without default */
+bool conf_bool(const struct conf *c, enum conf_key k);
+bool conf_is_set(const struct conf *c, enum conf_key k);
+/* A word of a comma list such as SchedulerParameters: conf_has(c, k, "bf_continue"), conf_opt(c, k, "requeue_delay") -> "0". */
+bool conf_has(const struct conf *c, enum conf_key k, const char *word);
+const char *conf_opt(const struct conf *c, enum conf_key k, const char *word, char *buf, size_t size);
+/* Repeated keys (SlurmctldHost, Prolog, Epilog, ...). */
+size_t conf_list(const struct conf *c, enum conf_key k, const char *const **ret);
+/* %n %h etc. of log and spool paths. */
+char *conf_expand(const struct conf *c, const char *path, const char *node_name);
+
+size_t conf_nodes(const struct conf *c, Pb__NodeRecord *const **ret);        /* host lists expanded, gres.conf merged */
+size_t conf_parts(const struct conf *c, Pb__PartitionRecord *const **ret);   /* nodes_full filled */
+const Pb__NodeRecord *conf_node(const struct conf *c, const char *name);
+/* Where the controller is: i-th SlurmctldHost. false past the end. Address falls back to the name. */
+bool conf_controller(const struct conf *c, size_t i, const char **ret_host, const char **ret_addr, uint16_t *ret_port);
+/* Rows of `scontrol show config` in its order: key and value as the reference prints them. */
+struct conf_show_row { char *key, *value; bool cgroup; };
+size_t conf_show_rows(const struct conf *c, uint64_t now, struct conf_show_row **ret);
+void conf_show_free(struct conf_show_row *rows, size_t n);
+/* The files as read, to hand to configless nodes; hash of all. */
+size_t conf_files(const struct conf *c, const struct conf_text **ret);
+uint64_t conf_hash(const struct conf *c);

@@ -1,0 +1,175 @@
+/* core.h - the pure scheduling core: the cluster as data, and its rules
+ *
+ * No I/O, no clock, no thread, no global variable, no randomness. The shell hands in one event with the time in it; the core
+ * changes its state and appends effects: what the shell must now do. Equal inputs give equal effects, byte for byte.
+ * Includes nothing but base, model and the schema. See src/core/README.md for the map of the folder.
+ *
+ * Ownership: an event's pointers belong to the caller and are not kept (the core copies). An effect's pointers belong to the
+ * effects object and live until effects_reset. Messages in effects are built by the core in the effects' arena. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "proto/controller.pb-c.h"
+#include "proto/job.pb-c.h"
+#include "proto/node.pb-c.h"
+#include "proto/step.pb-c.h"
+
+struct core;
+
+/* Settings the core acts on: filled by the shell from slurm.conf (ctld/core_config.c). Times in ms unless named. */
+struct core_params {
+	const char *cluster;
+	uint32_t first_job_id, max_job_id, max_job_count, max_array_size;
+	uint32_t min_job_age_sec, kill_wait_sec, slurmd_timeout_sec, inactive_limit_sec, wait_sec;
+	uint32_t over_time_limit_min, complete_wait_sec, batch_start_timeout_sec, unkillable_step_timeout_sec;
+	uint32_t max_step_count;
+	uint32_t return_to_service;       /* 0, 1, 2 */
+	uint32_t requeue_delay_sec;       /* after scontrol requeue: 120 in the reference, 0 with requeue_delay=0 */
+	bool job_requeue;                 /* JobRequeue */
+	bool select_cores;                /* CR_Core*: allocate whole cores; else CR_CPU */
+	bool select_memory;               /* CR_*_Memory: memory is consumable */
+	bool one_task_per_core;           /* CR_ONE_TASK_PER_CORE */
+	bool backfill;                    /* sched/backfill */
+	uint32_t bf_window_min, bf_resolution_sec, bf_max_job_test;
+	uint32_t enforce_part_limits;     /* 0 NO, 1 ANY, 2 ALL */
+	bool kill_invalid_depend;
+	bool disable_root_jobs;
+	uint32_t def_time_limit_min;
+	uint64_t def_mem_per_cpu, def_mem_per_node, max_mem_per_cpu, max_mem_per_node; /* MiB, 0 none */
+	bool prolog_configured, epilog_configured;
+	bool node_steps_clean;            /* slurmd reports BATCH_DONE with `clean`: nothing left, epilog done */
+	const char *gres_types;
+	const char *tres_extra;           /* AccountingStorageTRES */
+	bool priority_multifactor;
+	uint32_t weight_age, weight_job_size, weight_partition, max_age_sec;
+	bool favor_small;
+	bool config_overrides;            /* SlurmdParameters=config_overrides: registered hardware does not drain */
+	uint32_t hash_seed;
+};
+
+enum core_event_type {
+	EV_CONFIG,          /* first event; again at reconfigure: nodes, partitions, params */
+	EV_RESTORE_JOB,     /* start-up: one stored record each */
+	EV_RESTORE_NODE,
+	EV_RESTORE_DONE,    /* id counter too; running jobs wait for their nodes to register */
+	EV_SUBMIT, EV_KILL, EV_JOB_OP, EV_JOB_UPDATE, EV_NODE_UPDATE, EV_PART_UPDATE,
+	EV_STEP_CREATE, EV_STEP_DONE, EV_JOB_DONE,
+	EV_NODE_REGISTER, EV_NODE_EVENT, EV_NODE_CONTACT, EV_LAUNCH_RESULT,
+	EV_TIMER,           /* the time asked for by the last FX_TIMER has come (early or late is harmless) */
+	EV_PLAN,            /* spend `budget` placements on the plan; FX_PLAN_MORE when not done */
+};
+
+/* Who asks: filled by the shell from the connection's identity. */
+struct core_caller { uint32_t uid, gid; bool oper, admin; const char *user, *group; };
+
+struct core_event {
+	enum core_event_type type;
+	uint64_t time_ms;                 /* since the epoch; never backwards */
+	uint64_t token;                   /* returned in FX_REPLY; 0: nobody waits */
+	struct core_caller by;
+	union {
+		struct { const struct core_params *params; Pb__NodeRecord **node; size_t nodes; Pb__PartitionRecord **part; size_t parts; } config;
+		struct { const void *data; size_t len; } restore;     /* encoded JobRecord / NodeRecord */
+		struct { uint32_t next_job_id; } restored;
+		struct {
+			const Pb__JobDesc *desc;
+			const uint8_t *idem_key;      /* 16 bytes */
+			const uint8_t *idem_hash;     /* 32 bytes: hash of the content */
+			const Pb__StepDesc *first_step;
+			bool test_only, has_script;
+		} submit;
+		const Pb__KillReq *kill;
+		const Pb__JobOpReq *job_op;
+		const Pb__JobUpdateReq *job_update;
+		const Pb__NodeUpdateReq *node_update;
+		const Pb__PartUpdateReq *part_update;
+		const Pb__StepDesc *step_create;
+		struct { uint32_t job_id, step_id, status; } step_done;
+		struct { uint32_t job_id, status; } job_done;
+		const Pb__NodeRegisterReq *node_register;
+		struct { const char *node; const Pb__NodeEvent *event; } node_event;
+		struct { const char *node; bool responding; } contact; /* the shell's pings: changed */
+		struct { uint32_t job_id, restarts; const char *node; int code; const char *detail; bool drain; } launch;
+		struct { uint32_t budget; } plan;
+	};
+};
+
+enum core_effect_type {
+	FX_REPLY,           /* answer `token` with msg (type by the event: SubmitRsp, KillRsp, ResultList, Result, StepCreateRsp, NodeRegisterRsp) */
+	FX_PERSIST_JOB,     /* the record of job_id changed: the shell encodes it (core_job_encode) and stores it */
+	FX_REMOVE_JOB,      /* forgotten: delete record and script */
+	FX_PERSIST_NODE,    /* node_index: state, reason */
+	FX_PERSIST_NEXT_ID, /* job ids below `value` may have been given out */
+	FX_LAUNCH_BATCH,    /* job_id on `nodes` (the batch host): build, sign, send D_BATCH */
+	FX_ALLOCATED,       /* job_id has nodes (batch or not): answers waiters; prolog where PrologFlags=Alloc */
+	FX_ENDED,           /* job_id reached a final state: answers waiters */
+	FX_SIGNAL,          /* D_SIGNAL `msg` (SignalReq) to `nodes` */
+	FX_TERMINATE,       /* D_TERMINATE `msg` (TerminateReq) to `nodes` */
+	FX_SUSPEND,         /* D_SUSPEND `msg` */
+	FX_NOTIFY,          /* text to the job's stderr: D_NOTIFY `msg` */
+	FX_ACCOUNT_JOB,     /* job_id as it is now -> slurmdbd; requeued: this attempt is over */
+	FX_ACCOUNT_STEP,    /* msg: StepRecord */
+	FX_TIMER,           /* wake me at time_ms (replaces the one before) */
+	FX_PLAN_MORE,       /* there is planning left: give EV_PLAN when idle */
+	FX_LOG,             /* level, text */
+};
+struct core_effect {
+	enum core_effect_type type;
+	uint64_t token;
+	uint32_t job_id, node_index, value;
+	bool requeued;
+	uint64_t time_ms;
+	int level;                        /* enum log_level */
+	const char *nodes;                /* host list */
+	const char *text;
+	ProtobufCMessage *msg;
+};
+struct effects;
+struct effects *effects_create(void);
+void effects_reset(struct effects *fx);            /* empties; frees what effects point to */
+void effects_destroy(struct effects *fx);
+size_t effects_count(const struct effects *fx);
+const struct core_effect *effects_at(const struct effects *fx, size_t i);
+
+struct core *core_create(void);
+void core_destroy(struct core *c);
+void core_step(struct core *c, const struct core_event *ev, struct effects *fx);
+/* Every invariant, by assertion; after each step in tests. */
+void core_check(const struct core *c);
+
+/* --- reading (any time between steps; nothing of it changes state) ---------------------------- */
+struct core_job;
+struct core_node;
+struct core_part;
+const struct core_job *core_job_find(const struct core *c, uint32_t job_id);
+/* Jobs in order of id; cursor starts at 0. NULL at the end. */
+const struct core_job *core_job_next(const struct core *c, uint64_t *cursor);
+uint32_t core_job_id(const struct core_job *j);
+uint32_t core_job_uid(const struct core_job *j);
+bool core_job_is_finished(const struct core_job *j);
+bool core_job_is_running(const struct core_job *j);
+/* First partition of the job (for hidden partitions). */
+const char *core_job_partition(const struct core_job *j);
+/* The encoded JobRecord, cached; valid until the job changes. */
+const uint8_t *core_job_blob(const struct core *c, const struct core_job *j, size_t *ret_len);
+/* Fill what moves by itself; strings live until the next core_step. */
+void core_job_volatile(const struct core *c, const struct core_job *j, Pb__JobVolatile *ret);
+/* "5", "5_2", "5_[1-3]", "5+1", SLUID -> job ids; appends to *ids (malloc'd). 0, or -ESLURM_INVALID_JOB_ID. */
+int core_job_resolve(const struct core *c, const char *selector, uint32_t **ids, size_t *count);
+size_t core_node_count(const struct core *c);
+int core_node_find(const struct core *c, const char *name);         /* index or -1 */
+/* Whole record as it is now; freed with pb__node_record__free_unpacked(r, NULL). */
+Pb__NodeRecord *core_node_record(const struct core *c, uint32_t index);
+const char *core_node_name(const struct core *c, uint32_t index);
+const char *core_node_addr(const struct core *c, uint32_t index, uint16_t *ret_port);
+/* Should it be pinged; is it believed up. */
+bool core_node_is_up(const struct core *c, uint32_t index);
+size_t core_part_count(const struct core *c);
+Pb__PartitionRecord *core_part_record(const struct core *c, size_t i);
+/* Running and just ended steps. job_id 0: all. Freed by the caller with pb__step_record__free_unpacked. */
+size_t core_step_records(const struct core *c, uint32_t job_id, Pb__StepRecord ***ret);
+/* Counters for sdiag: name and value of row i; false past the end. */
+bool core_counter(const struct core *c, size_t i, const char **ret_name, int64_t *ret_value);
