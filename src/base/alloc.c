@@ -1,5 +1,4 @@
 /* alloc.c - memory that never fails (see alloc.h) */
-#define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

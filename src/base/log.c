@@ -1,6 +1,5 @@
 /* log.c - log lines in the reference's format and levels (see log.h)
  * One write(2) a line, so that lines of several processes in one file do not mix. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
