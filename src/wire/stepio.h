@@ -1,0 +1,24 @@
+/* stepio.h - the one connection between srun and each node's slurmstepd
+ *
+ * stepd connects to srun (LaunchSpec.io_host:io_port) and sends HELLO, whose proof is HMAC (crypto_auth) of
+ * "job.step node" under io_key; srun answers PROOF (crypto_auth of the same text with "srun " before it). Then frames both ways:
+ *   1 byte type, 4 bytes task (big-endian; STEPIO_ALL: not one task's), 4 bytes length (big-endian, at most STEPIO_MAX), payload.
+ * Back-pressure is TCP's: a reader that stops reading stops the writer; stepd keeps at most STEPIO_BUFFER bytes a task. */
+#pragma once
+#include <stdint.h>
+#define STEPIO_ALL 0xffffffffu
+#define STEPIO_MAX (256u * 1024)
+#define STEPIO_HEAD 9
+enum stepio_type {
+	STEPIO_HELLO = 1,   /* stepd->srun: pb.IoHello */
+	STEPIO_PROOF = 2,   /* srun->stepd: 32 bytes */
+	STEPIO_STARTED = 3, /* stepd->srun: pb.IoStarted (pids) */
+	STEPIO_FAILED = 4,  /* stepd->srun: pb.IoText, launch failed on this node */
+	STEPIO_STDOUT = 5, STEPIO_STDERR = 6,   /* stepd->srun; length 0: end of that stream */
+	STEPIO_STDIN = 7,   /* srun->stepd; length 0: end of file */
+	STEPIO_EXIT = 8,    /* stepd->srun: pb.IoExit */
+	STEPIO_TEXT = 9,    /* stepd->srun: a line for srun's stderr ("slurmstepd: error: ...") */
+	STEPIO_RESIZE = 10, /* srun->stepd: pb.IoResize */
+	STEPIO_SIGNAL = 11, /* srun->stepd: 4 bytes signal number, to all tasks */
+	STEPIO_END = 12,    /* stepd->srun: all tasks have ended and all output was sent */
+};
