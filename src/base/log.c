@@ -13,12 +13,12 @@
 #include "base/log.h"
 
 static struct {
-	const char *prog;
+	const char *prog, *prefix;
 	enum log_level stderr_level, file_level;
 	int fd;
 	void (*sink)(enum log_level, const char *, void *);
 	void *sink_arg;
-} the_log = { "berth", LOG_L_INFO, LOG_L_QUIET, -1, NULL, NULL };
+} the_log = { "berth", "", LOG_L_INFO, LOG_L_QUIET, -1, NULL, NULL };
 
 static const char *const names[] = { "quiet", "fatal", "error", "info", "verbose", "debug", "debug2", "debug3", "debug4", "debug5" };
 static const char *const prefixes[] = { "", "fatal: ", "error: ", "", "", "debug:  ", "debug2: ", "debug3: ", "debug4: ", "debug5: " };
@@ -43,6 +43,8 @@ int log_open(const char *path, enum log_level file_level)
 	the_log.file_level = fd < 0 ? LOG_L_QUIET : file_level;
 	return 0;
 }
+
+void log_set_prefix(const char *prefix) { the_log.prefix = prefix ? prefix : ""; }
 
 void log_set_levels(enum log_level stderr_level, enum log_level file_level)
 {
@@ -91,7 +93,7 @@ static int stamp(char *buf, size_t size)
 
 void log_at(enum log_level level, const char *fmt, ...)
 {
-	char text[4096], line[4400], when[64];
+	char text[4096], line[4600], when[64];
 	int saved = errno;
 	va_list ap;
 	if (!log_would(level))
@@ -105,7 +107,7 @@ void log_at(enum log_level level, const char *fmt, ...)
 	}
 	if (level <= the_log.file_level) {
 		stamp(when, sizeof when);
-		int n = snprintf(line, sizeof line, "%s%s%s\n", when, prefixes[level], text);
+		int n = snprintf(line, sizeof line, "%s%s%s%s\n", when, the_log.prefix, prefixes[level], text);
 		write_line(the_log.fd, line, (size_t)n);
 	}
 	if (the_log.sink)

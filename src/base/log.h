@@ -12,6 +12,8 @@ enum log_level { LOG_L_QUIET, LOG_L_FATAL, LOG_L_ERROR, LOG_L_INFO, LOG_L_VERBOS
 void log_init(const char *prog, enum log_level stderr_level);
 /* Also (daemons) write to a file, opened with O_APPEND, 0640. "" or NULL: none. 0 or -errno. Called again on SIGHUP. */
 int log_open(const char *path, enum log_level file_level);
+/* Put before each text in the file and after the program's name on stderr ("[5.batch] "). Kept, not copied. NULL: nothing. */
+void log_set_prefix(const char *prefix);
 void log_set_levels(enum log_level stderr_level, enum log_level file_level);
 bool log_would(enum log_level level);
 /* "info", "debug2", "3" ... ; -EINVAL. */
