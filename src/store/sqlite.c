@@ -1,0 +1,323 @@
+/* sqlite.c - the store in one SQLite file
+ *
+ * WAL with synchronous=FULL: one fdatasync a commit, and the commit is on disk when it returns. Two connections: the writer's, and
+ * one for readers under a mutex; WAL keeps them out of each other's way. A lock file beside the database keeps a second controller away
+ * (it would corrupt nothing, but would serve the same jobs). Network file systems are refused: their locks and syncs promise too little.
+ * Schema: table by table (key INTEGER PRIMARY KEY, data BLOB). The version stands in META; the table `migration` keeps for every step
+ * made the SQL that undoes it, so that an older program can take a newer file back to the version it knows. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <sqlite3.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "store/store_impl.h"
+
+#define WAL_PAGES 4000          /* checkpoint after so many: 16 MB, a few hundred milliseconds of full load */
+
+static const char *const table_name[STORE_TABLES] = { "meta", "job", "script", "node", "part", "step", "dbd_queue" };
+
+struct migration { int version; const char *up, *down; };
+static const struct migration migrations[] = {
+	{ 1, "CREATE TABLE job(key INTEGER PRIMARY KEY, data BLOB NOT NULL);"
+	     "CREATE TABLE script(key INTEGER PRIMARY KEY, data BLOB NOT NULL);"
+	     "CREATE TABLE node(key INTEGER PRIMARY KEY, data BLOB NOT NULL);"
+	     "CREATE TABLE part(key INTEGER PRIMARY KEY, data BLOB NOT NULL);"
+	     "CREATE TABLE step(key INTEGER PRIMARY KEY, data BLOB NOT NULL);"
+	     "CREATE TABLE dbd_queue(key INTEGER PRIMARY KEY, data BLOB NOT NULL);",
+	     "DROP TABLE job; DROP TABLE script; DROP TABLE node; DROP TABLE part; DROP TABLE step; DROP TABLE dbd_queue;" },
+};
+#define SCHEMA_VERSION ((int)(sizeof migrations / sizeof *migrations))
+
+struct sqlite_store {
+	struct store base;
+	char *path;
+	int lock_fd;
+	sqlite3 *writer, *reader;
+	pthread_mutex_t read_lock;
+	sqlite3_stmt *put[STORE_TABLES], *del[STORE_TABLES], *get[STORE_TABLES], *begin, *commit, *rollback;
+};
+
+static int fail(struct sqlite_store *s, sqlite3 *db, struct error *err)
+{
+	int code = db ? sqlite3_errcode(db) : SQLITE_NOMEM;
+	int rc = code == SQLITE_CORRUPT || code == SQLITE_NOTADB ? EBADMSG : ESLURM_STORE_FULL;
+	return error_set(err, rc, "state file %s: %s", s->path, db ? sqlite3_errmsg(db) : "out of memory");
+}
+
+static int exec(struct sqlite_store *s, sqlite3 *db, const char *sql, struct error *err)
+{
+	return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : fail(s, db, err);
+}
+
+static int check_file_system(const char *path, struct error *err)
+{
+	static const struct { unsigned magic; const char *name; } remote[] = {
+		{ 0x6969, "NFS" }, { 0xFF534D42, "CIFS" }, { 0xFE534D42, "SMB2" }, { 0x517B, "SMB" }, { 0x0BD00BD0, "Lustre" },
+		{ 0x47504653, "GPFS" }, { 0x00C36400, "Ceph" }, { 0x19830326, "BeeGFS" }, { 0x5346414F, "AFS" }, { 0x73757245, "Coda" },
+		{ 0x01021997, "9p" }, { 0x7461636F, "OCFS2" }, { 0x01161970, "GFS2" }, { 0xAAD7AAEA, "PanFS" }, { 0x20030528, "OrangeFS" },
+	};
+	struct statfs fs;
+	char *dir = xstrdup(path), *slash = strrchr(dir, '/');
+	if (slash)
+		*(slash == dir ? slash + 1 : slash) = 0;
+	int rc = statfs(slash ? dir : ".", &fs) ? error_set(err, errno, "directory %s: %s", slash ? dir : ".", strerror(errno)) : 0;
+	free(dir);
+	for (size_t i = 0; !rc && i < sizeof remote / sizeof *remote; i++)
+		if ((unsigned)fs.f_type == remote[i].magic) {
+			rc = error_set(err, EREMOTE, "state file %s would be on a network file system (%s), which cannot keep it safe", path, remote[i].name);
+			error_hint(err, "set StateSaveLocation to a directory on a local disk");
+		}
+	return rc;
+}
+
+static int take_lock(struct sqlite_store *s, struct error *err)
+{
+	char *name = xasprintf("%s.lock", s->path);
+	s->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int rc = 0;
+	if (s->lock_fd < 0)
+		rc = error_set(err, errno, "cannot open %s: %s", name, strerror(errno));
+	else if (flock(s->lock_fd, LOCK_EX | LOCK_NB))
+		rc = error_set(err, EBUSY, "state file %s is in use by another slurmctld", s->path);
+	free(name);
+	return rc;
+}
+
+static int open_connection(struct sqlite_store *s, const char *vfs, sqlite3 **ret, struct error *err)
+{
+	char sql[128];
+	if (sqlite3_open_v2(s->path, ret, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, vfs) != SQLITE_OK)
+		return fail(s, *ret, err);
+	sqlite3_extended_result_codes(*ret, 0);
+	sqlite3_busy_timeout(*ret, 10000);
+	snprintf(sql, sizeof sql, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=%d; PRAGMA cache_size=-8192", WAL_PAGES);
+	return exec(s, *ret, sql, err);
+}
+
+/* The version in META; 0 for a new file. */
+static int schema_version(struct sqlite_store *s, int *ret, struct error *err)
+{
+	sqlite3_stmt *st;
+	int rc = exec(s, s->writer, "CREATE TABLE IF NOT EXISTS meta(key INTEGER PRIMARY KEY, data BLOB NOT NULL);"
+		      "CREATE TABLE IF NOT EXISTS migration(version INTEGER PRIMARY KEY, down TEXT NOT NULL, made TEXT DEFAULT CURRENT_TIMESTAMP)", err);
+	if (rc)
+		return rc;
+	if (sqlite3_prepare_v2(s->writer, "SELECT CAST(data AS INTEGER) FROM meta WHERE key=?", -1, &st, NULL) != SQLITE_OK)
+		return fail(s, s->writer, err);
+	sqlite3_bind_int(st, 1, STORE_META_SCHEMA);
+	*ret = sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int(st, 0) : 0;
+	sqlite3_finalize(st);
+	return 0;
+}
+
+static int note_version(struct sqlite_store *s, int version, struct error *err)
+{
+	char sql[128];
+	snprintf(sql, sizeof sql, "INSERT OR REPLACE INTO meta VALUES(%d, CAST('%d' AS BLOB))", STORE_META_SCHEMA, version);
+	return exec(s, s->writer, sql, err);
+}
+
+static int migrate_up(struct sqlite_store *s, const struct migration *m, struct error *err)
+{
+	char *note = sqlite3_mprintf("INSERT INTO migration(version, down) VALUES(%d, %Q)", m->version, m->down);
+	int rc = exec(s, s->writer, m->up, err);
+	if (!rc)
+		rc = exec(s, s->writer, note, err);
+	sqlite3_free(note);
+	return rc ? rc : note_version(s, m->version, err);
+}
+
+/* A newer program made this step and left the SQL that undoes it. */
+static int migrate_down(struct sqlite_store *s, int version, struct error *err)
+{
+	sqlite3_stmt *st;
+	char sql[128];
+	if (sqlite3_prepare_v2(s->writer, "SELECT down FROM migration WHERE version=?", -1, &st, NULL) != SQLITE_OK)
+		return fail(s, s->writer, err);
+	sqlite3_bind_int(st, 1, version);
+	char *down = sqlite3_step(st) == SQLITE_ROW ? xstrdup((const char *)sqlite3_column_text(st, 0)) : NULL;
+	sqlite3_finalize(st);
+	if (!down)
+		return error_set(err, EBADMSG, "state file %s has schema version %d, newer than this program knows (%d), and no way back", s->path, version, SCHEMA_VERSION);
+	int rc = exec(s, s->writer, down, err);
+	free(down);
+	snprintf(sql, sizeof sql, "DELETE FROM migration WHERE version=%d", version);
+	if (!rc)
+		rc = exec(s, s->writer, sql, err);
+	return rc ? rc : note_version(s, version - 1, err);
+}
+
+static int migrate(struct sqlite_store *s, struct error *err)
+{
+	int version = 0, rc = exec(s, s->writer, "BEGIN IMMEDIATE", err);
+	if (rc || (rc = schema_version(s, &version, err)))
+		goto out;
+	for (; !rc && version > SCHEMA_VERSION; version--) {
+		log_info("state file %s: going back from schema version %d", s->path, version);
+		rc = migrate_down(s, version, err);
+	}
+	for (; !rc && version < SCHEMA_VERSION; version++)
+		rc = migrate_up(s, &migrations[version], err);
+out:
+	if (!rc)
+		return exec(s, s->writer, "COMMIT", err);
+	(void)exec(s, s->writer, "ROLLBACK", NULL);
+	return rc;
+}
+
+static int prepare(struct sqlite_store *s, sqlite3 *db, sqlite3_stmt **ret, struct error *err, const char *fmt, const char *table)
+{
+	char *sql = sqlite3_mprintf(fmt, table);
+	int rc = sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
+	sqlite3_free(sql);
+	return rc == SQLITE_OK ? 0 : fail(s, db, err);
+}
+
+static int prepare_all(struct sqlite_store *s, struct error *err)
+{
+	int rc = 0;
+	for (int t = 0; t < STORE_TABLES && !rc; t++) {
+		rc = prepare(s, s->writer, &s->put[t], err, "INSERT INTO %s VALUES(?1,?2) ON CONFLICT(key) DO UPDATE SET data=excluded.data", table_name[t]);
+		if (!rc)
+			rc = prepare(s, s->writer, &s->del[t], err, "DELETE FROM %s WHERE key=?1", table_name[t]);
+		if (!rc)
+			rc = prepare(s, s->reader, &s->get[t], err, "SELECT data FROM %s WHERE key=?1", table_name[t]);
+	}
+	if (!rc)
+		rc = prepare(s, s->writer, &s->begin, err, "BEGIN IMMEDIATE", NULL);
+	if (!rc)
+		rc = prepare(s, s->writer, &s->commit, err, "COMMIT", NULL);
+	return rc ? rc : prepare(s, s->writer, &s->rollback, err, "ROLLBACK", NULL);
+}
+
+static int run(sqlite3_stmt *st)
+{
+	int rc = sqlite3_step(st);
+	sqlite3_reset(st);
+	return rc;
+}
+
+static int sqlite_commit(struct store *base, const struct store_put *put, size_t n, struct error *err)
+{
+	struct sqlite_store *s = (struct sqlite_store *)base;
+	if (run(s->begin) != SQLITE_DONE)
+		return fail(s, s->writer, err);
+	for (size_t i = 0; i < n; i++) {
+		sqlite3_stmt *st = put[i].remove ? s->del[put[i].table] : s->put[put[i].table];
+		sqlite3_bind_int64(st, 1, (sqlite3_int64)put[i].key);
+		if (!put[i].remove)
+			sqlite3_bind_blob64(st, 2, put[i].data ? put[i].data : "", put[i].len, SQLITE_STATIC);
+		if (run(st) != SQLITE_DONE)
+			goto failed;
+	}
+	if (run(s->commit) == SQLITE_DONE)
+		return 0;
+failed:;
+	int rc = fail(s, s->writer, err);
+	if (!sqlite3_get_autocommit(s->writer))
+		(void)run(s->rollback);
+	return rc;
+}
+
+static int sqlite_scan(struct store *base, enum store_table t, int (*fn)(uint64_t, const void *, size_t, void *), void *arg, struct error *err)
+{
+	struct sqlite_store *s = (struct sqlite_store *)base;
+	sqlite3_stmt *st = NULL;
+	pthread_mutex_lock(&s->read_lock);
+	int rc = prepare(s, s->reader, &st, err, "SELECT key, data FROM %s ORDER BY key", table_name[t]), step = SQLITE_DONE;
+	while (!rc && (step = sqlite3_step(st)) == SQLITE_ROW)
+		rc = fn((uint64_t)sqlite3_column_int64(st, 0), sqlite3_column_blob(st, 1), (size_t)sqlite3_column_bytes(st, 1), arg);
+	if (!rc && step != SQLITE_DONE)
+		rc = fail(s, s->reader, err);
+	sqlite3_finalize(st);
+	pthread_mutex_unlock(&s->read_lock);
+	return rc;
+}
+
+static int sqlite_get(struct store *base, enum store_table t, uint64_t key, void **ret, size_t *ret_len, struct error *err)
+{
+	struct sqlite_store *s = (struct sqlite_store *)base;
+	pthread_mutex_lock(&s->read_lock);
+	sqlite3_stmt *st = s->get[t];
+	sqlite3_bind_int64(st, 1, (sqlite3_int64)key);
+	int step = sqlite3_step(st), rc = 0;
+	if (step == SQLITE_ROW) {
+		*ret_len = (size_t)sqlite3_column_bytes(st, 0);
+		*ret = xmemdup(sqlite3_column_blob(st, 0), *ret_len);
+	} else {
+		rc = step == SQLITE_DONE ? error_set(err, ENOENT, "no record %llu in %s", (unsigned long long)key, table_name[t]) : fail(s, s->reader, err);
+	}
+	sqlite3_reset(st);
+	pthread_mutex_unlock(&s->read_lock);
+	return rc;
+}
+
+static int sqlite_clear(struct store *base, enum store_table t, struct error *err)
+{
+	struct sqlite_store *s = (struct sqlite_store *)base;
+	char sql[64];
+	snprintf(sql, sizeof sql, "DELETE FROM %s", table_name[t]);
+	return exec(s, s->writer, sql, err);
+}
+
+static void sqlite_close(struct store *base)
+{
+	struct sqlite_store *s = (struct sqlite_store *)base;
+	for (int t = 0; t < STORE_TABLES; t++) {
+		sqlite3_finalize(s->put[t]);
+		sqlite3_finalize(s->del[t]);
+		sqlite3_finalize(s->get[t]);
+	}
+	sqlite3_finalize(s->begin);
+	sqlite3_finalize(s->commit);
+	sqlite3_finalize(s->rollback);
+	sqlite3_close(s->reader);
+	sqlite3_close(s->writer);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
+	pthread_mutex_destroy(&s->read_lock);
+	free(s->path);
+	free(s);
+}
+
+static const struct store_ops sqlite_ops = { sqlite_commit, sqlite_scan, sqlite_get, sqlite_clear, sqlite_close };
+
+int store_open_sqlite_vfs(const char *path, const char *vfs, struct store **ret, struct error *err)
+{
+	struct sqlite_store *s = xcalloc(1, sizeof *s);
+	s->base.ops = &sqlite_ops;
+	s->path = xstrdup(path);
+	s->lock_fd = -1;
+	pthread_mutex_init(&s->read_lock, NULL);
+	int rc = check_file_system(path, err);
+	if (!rc)
+		rc = take_lock(s, err);
+	if (!rc)
+		rc = open_connection(s, vfs, &s->writer, err);
+	if (!rc)
+		rc = migrate(s, err);
+	if (!rc)
+		rc = open_connection(s, vfs, &s->reader, err);
+	if (!rc)
+		rc = prepare_all(s, err);
+	if (rc) {
+		sqlite_close(&s->base);
+		return rc;
+	}
+	*ret = &s->base;
+	return 0;
+}
+
+int store_open_sqlite(const char *path, struct store **ret, struct error *err)
+{
+	return store_open_sqlite_vfs(path, NULL, ret, err);
+}
