@@ -1,0 +1,22 @@
+/* jobenv.h - the SLURM_* variables of an allocation, made in one place for batch scripts, salloc and srun
+ * Pure: everything comes from the JobRecord (with alloc and desc) and the arguments. The step's own variables (SLURM_STEP_*, SLURM_PROCID of
+ * tasks, bindings) belong to stepd. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "model/envlist.h"
+#include "proto/job.pb-c.h"
+
+enum jobenv_for { JOBENV_BATCH, JOBENV_SALLOC, JOBENV_SRUN };
+/* SLURM_JOB_ID, SLURM_JOB_NODELIST, SLURM_NNODES, SLURM_TASKS_PER_NODE, SLURM_JOB_CPUS_PER_NODE, SLURM_ARRAY_*, SLURM_NTASKS (when asked
+ * for), SLURM_MEM_PER_*, SLURM_JOB_START_TIME ... `cluster` and `conf_path` may be NULL. */
+void jobenv_add(struct envlist *e, const Pb__JobRecord *job, enum jobenv_for what, const char *cluster, const char *conf_path);
+/* What is different on each node: SLURMD_NODENAME, SLURM_NODEID, SLURM_CPUS_ON_NODE, SLURM_GPUS_ON_NODE, SLURM_JOB_GPUS, CUDA_VISIBLE_DEVICES and its
+ * kin, SLURM_TOPOLOGY_ADDR. For the batch step; stepd overrides the GPU part for steps. */
+void jobenv_add_node(struct envlist *e, const Pb__JobRecord *job, const char *node);
+/* The batch step's own: SLURM_STEP_ID, PROCID, LOCALID, GTIDS, SLURM_TASK_PID, SLURM_PRIO_PROCESS, SLURM_SUBMIT_*. */
+void jobenv_add_batch(struct envlist *e, const Pb__JobRecord *job, int pid);
+/* "2(x2),1" from counts a node. malloc'd. */
+char *jobenv_counts(const uint32_t *count, size_t n);
+/* Tasks on each node of the allocation, in node order: ret has room for the nodes. Returns how many nodes. */
+size_t jobenv_tasks(const Pb__JobRecord *job, uint32_t *ret, size_t max);
