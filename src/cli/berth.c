@@ -1,0 +1,403 @@
+/* berth.c - `berth`: a whole cluster for one person on one machine (see berth.h for its folder) */
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/berth.h"
+#include "cli/opt.h"
+#include "client/client.h"
+#include "model/states.h"
+
+#define READY_LIMIT_MS 20000
+#define NODES_MAX 2000
+
+enum { O_HELP, O_VERSION, O_DIR, O_NODES, O_CPUS, O_GPUS, O_MEM, O_CONF, O_PURGE, O_FOLLOW };
+static const struct opt_row rows[] = {
+	{ "dir", 0, OPT_REQUIRED, "DIR", "folder of the cluster (default /var/lib/berth for root, ~/.berth for others; BERTH_DIR)", O_DIR, false },
+	{ "nodes", 'N', OPT_REQUIRED, "N", "up: how many nodes (default 4)", O_NODES, false },
+	{ "cpus", 'c', OPT_REQUIRED, "N", "up: CPUs that each node claims (default 8)", O_CPUS, false },
+	{ "gpus", 'G', OPT_REQUIRED, "N", "up: pretended GPUs on each node (default 8)", O_GPUS, false },
+	{ "mem", 0, OPT_REQUIRED, "MB", "up: memory that each node claims (default 16000)", O_MEM, false },
+	{ "conf", 0, OPT_REQUIRED, "FILE", "up: file with more lines for slurm.conf", O_CONF, false },
+	{ "purge", 0, OPT_NONE, NULL, "down: remove the folder too", O_PURGE, false },
+	{ "follow", 'f', OPT_NONE, NULL, "logs: go on printing what is added", O_FOLLOW, false },
+	{ "help", 'h', OPT_NONE, NULL, "show this text", O_HELP, false },
+	{ "version", 'V', OPT_NONE, NULL, "show the version", O_VERSION, false },
+};
+#define ROWS (sizeof rows / sizeof *rows)
+
+static const char usage[] =
+	"Usage: berth COMMAND [OPTIONS] [ARGUMENTS]\n\n"
+	"Commands:\n"
+	"  up                     start a cluster (or what is missing of it), return when it is ready\n"
+	"  down                   stop it; --purge: and forget it\n"
+	"  status                 its daemons, their state and process ids\n"
+	"  env                    shell lines that put it on PATH:  eval \"$(berth env)\"\n"
+	"  exec -- CMD [ARG...]   run CMD where the names of its nodes resolve\n"
+	"  logs [DAEMON|NODE]     print logs\n"
+	"  kill DAEMON|NODE       kill -9 it at once; of a node everything that runs there\n"
+	"  start DAEMON|NODE      start it again\n"
+	"  sim ARG...             run the scheduler on a trace (not there yet)\n\n";
+
+struct args { struct berth b; bool purge, follow, help, version; };
+
+static int number(const char *value, const char *what, uint32_t min, uint32_t max, uint32_t *ret, struct error *err)
+{
+	unsigned long long v;
+	if (str_to_u64(value, min, max, &v))
+		return error_set(err, EINVAL, "--%s: \"%s\" is not a number from %u to %u", what, value, min, max);
+	*ret = (uint32_t)v;
+	return 0;
+}
+
+static int take_option(const struct opt_row *row, const char *value, void *arg, struct error *err)
+{
+	struct args *a = arg;
+	switch (row->id) {
+	case O_DIR: xstr_set(&a->b.dir, value); return 0;
+	case O_NODES: return number(value, row->name, 1, NODES_MAX, &a->b.nodes, err);
+	case O_CPUS: return number(value, row->name, 1, 1024, &a->b.cpus, err);
+	case O_GPUS: return number(value, row->name, 0, 64, &a->b.gpus, err);
+	case O_MEM: return number(value, row->name, 1, 1u << 30, &a->b.mem_mb, err);
+	case O_CONF: a->b.extra_conf = value; return 0;
+	case O_PURGE: a->purge = true; return 0;
+	case O_FOLLOW: a->follow = true; return 0;
+	case O_HELP: a->help = true; return 0;
+	case O_VERSION: a->version = true; return 0;
+	}
+	return 0;
+}
+
+static void set_defaults(struct berth *b)
+{
+	char self[PATH_MAX] = "";
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	const char *dir = getenv("BERTH_DIR"), *home = getenv("HOME");
+	if (n < 0)
+		n = 0;
+	self[n] = 0;
+	b->bin_dir = xstrdup(dirname(self));
+	b->sbin_dir = xasprintf("%s/../sbin", b->bin_dir);
+	char *real = realpath(b->sbin_dir, NULL);
+	if (real) {
+		free(b->sbin_dir);
+		b->sbin_dir = real;
+	}
+	b->root = !geteuid();
+	b->nodes = 4, b->cpus = 8, b->gpus = 8, b->mem_mb = 16000;
+	if (dir)
+		b->dir = xstrdup(dir);
+	else
+		b->dir = b->root ? xstrdup("/var/lib/berth") : xasprintf("%s/.berth", home ? home : "/tmp");
+}
+
+static int make_absolute(struct berth *b, struct error *err)
+{
+	char cwd[PATH_MAX];
+	if (b->dir[0] != '/') {
+		if (!getcwd(cwd, sizeof cwd))
+			return error_set(err, errno, "current folder: %s", strerror(errno));
+		char *full = xasprintf("%s/%s", cwd, b->dir);
+		free(b->dir);
+		b->dir = full;
+	}
+	if (strpbrk(b->dir, " \t\n\"'#[]"))
+		return error_set(err, EINVAL, "--dir %s: white space, quotes, # and brackets cannot stand in slurm.conf paths", b->dir);
+	return 0;
+}
+
+static void use_conf(const struct berth *b)
+{
+	char *conf = berth_path(b, "etc/slurm.conf");
+	setenv("SLURM_CONF", conf, 1);
+	free(conf);
+}
+
+/* How many nodes are up; -1 while slurmctld does not answer. */
+static int nodes_ready(void)
+{
+	struct client *c;
+	struct error err = { 0 };
+	ProtobufCMessage *rsp = NULL;
+	Pb__NodeListReq req = PB__NODE_LIST_REQ__INIT;
+	int up = -1;
+	if (client_open(&c, &err))
+		return -1;
+	if (!client_call(c, RPC_NODE_LIST, &req.base, 1000, &rsp, &err)) {
+		Pb__NodeListRsp *r = (Pb__NodeListRsp *)rsp;
+		up = 0;
+		for (size_t i = 0; i < r->n_node; i++)
+			up += r->node[i]->state != NODE_DOWN && r->node[i]->state != NODE_UNKNOWN && !(r->node[i]->state_flags & NODEF_NOT_RESPONDING);
+		protobuf_c_message_free_unpacked(rsp, NULL);
+	}
+	client_close(c);
+	return up;
+}
+
+static bool listening(const struct berth *b)
+{
+	char *path = berth_path(b, "run/sack.socket");
+	struct stat st;
+	bool ok = !stat(path, &st);
+	free(path);
+	return ok;
+}
+
+static int wait_ready(const struct berth *b, struct error *err)
+{
+	use_conf(b);
+	int up = -1;
+	for (int ms = 0; ms < READY_LIMIT_MS; ms += 10) {
+		/* The socket first: a command without it would wait for its own time-out. */
+		if (listening(b) && (up = nodes_ready()) >= (int)b->nodes)
+			return 0;
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	}
+	if (up < 0)
+		error_set(err, ETIMEDOUT, "slurmctld does not answer: see %s/log/slurmctld.out and slurmctld.log", b->dir);
+	else
+		error_set(err, ETIMEDOUT, "%d of %u nodes have registered: see %s/log", up, b->nodes, b->dir);
+	return -ETIMEDOUT;
+}
+
+static int cmd_up(struct args *a, int argc, char **argv, struct error *err)
+{
+	struct berth *b = &a->b;
+	char *conf = berth_path(b, "etc/slurm.conf");
+	bool there = !access(conf, F_OK);
+	const char *note = NULL, *said = NULL;
+	size_t n;
+	int rc = there ? berth_conf_read(b, err) : berth_conf_write(b, err);
+	free(conf);
+	if (rc)
+		return rc;
+	struct berth_proc *p = berth_procs(b, &n);
+	for (size_t i = 0; i < n && !rc; i++) {
+		rc = berth_proc_start(b, &p[i], &note, err);
+		if (note && !said) {
+			fprintf(stderr, "berth: %s\n", note);
+			said = note;
+		}
+	}
+	free(p);
+	if (!rc)
+		rc = wait_ready(b, err);
+	if (!rc)
+		printf("Cluster of %u nodes is up in %s.  Use it:  eval \"$(%s/berth env --dir %s)\"\n", b->nodes, b->dir, b->bin_dir, b->dir);
+	return rc;
+}
+
+static int remove_tree(const struct berth *b, struct error *err)
+{
+	/* Only a folder that is one of ours. */
+	char *mark = berth_path(b, "etc/hosts");
+	int ours = !access(mark, F_OK);
+	free(mark);
+	if (!ours)
+		return error_set(err, ENOENT, "no cluster in %s: nothing removed", b->dir);
+	char *cmd[] = { "rm", "-rf", "--one-file-system", "--", b->dir, NULL };
+	execvp("rm", cmd);
+	return error_set(err, errno, "rm: %s", strerror(errno));
+}
+
+static int cmd_down(struct args *a, int argc, char **argv, struct error *err)
+{
+	size_t n;
+	int rc = berth_conf_read(&a->b, err);
+	if (rc)
+		return rc;
+	struct berth_proc *p = berth_procs(&a->b, &n);
+	/* Nodes first and all of them at once, so that each wait is short. */
+	for (size_t i = 0; i < n; i++)
+		if (p[i].pid && p[i].node)
+			kill(p[i].pid, SIGTERM);
+	for (size_t i = n; i-- > 0;)
+		berth_proc_stop(&a->b, &p[i], SIGTERM, true, 3000);
+	free(p);
+	printf("Cluster in %s is down.\n", a->b.dir);
+	fflush(stdout);
+	return a->purge ? remove_tree(&a->b, err) : 0;
+}
+
+static int cmd_status(struct args *a, int argc, char **argv, struct error *err)
+{
+	size_t n;
+	int rc = berth_conf_read(&a->b, err), missing = 0;
+	if (rc)
+		return rc;
+	struct berth_proc *p = berth_procs(&a->b, &n);
+	printf("%-12s %-8s %s\n", "DAEMON", "STATE", "PID");
+	for (size_t i = 0; i < n; i++) {
+		if (p[i].pid)
+			printf("%-12s %-8s %d\n", p[i].name, "up", (int)p[i].pid);
+		else
+			printf("%-12s %-8s -\n", p[i].name, "down");
+		missing += !p[i].pid;
+	}
+	free(p);
+	return missing ? 3 : 0;
+}
+
+static int cmd_env(struct args *a, int argc, char **argv, struct error *err)
+{
+	int rc = berth_conf_read(&a->b, err);
+	if (rc)
+		return rc;
+	printf("export PATH='%s:%s':\"$PATH\"\nexport SLURM_CONF='%s/etc/slurm.conf'\nexport BERTH_DIR='%s'\n", a->b.bin_dir, a->b.sbin_dir, a->b.dir, a->b.dir);
+	return 0;
+}
+
+static int cmd_exec(struct args *a, int argc, char **argv, struct error *err)
+{
+	int rc = berth_conf_read(&a->b, err);
+	if (rc)
+		return rc;
+	if (!argc)
+		return error_set(err, EINVAL, "exec: which command?");
+	use_conf(&a->b);
+	char *path = xasprintf("%s:%s:%s", a->b.bin_dir, a->b.sbin_dir, getenv("PATH") ? getenv("PATH") : "/usr/bin:/bin");
+	setenv("PATH", path, 1);
+	free(path);
+	if ((rc = berth_enter_names(&a->b, NULL)))
+		fprintf(stderr, "berth: namespaces are not permitted here (%s): node names do not resolve\n", strerror(-rc));
+	execvp(argv[0], argv);
+	return error_set(err, errno, "%s: %s", argv[0], strerror(errno));
+}
+
+static int cmd_logs(struct args *a, int argc, char **argv, struct error *err)
+{
+	size_t n, count = 0;
+	int rc = berth_conf_read(&a->b, err);
+	if (rc)
+		return rc;
+	struct berth_proc *p = berth_procs(&a->b, &n);
+	char **cmd = xcalloc(n * 2 + 8, sizeof *cmd);
+	cmd[count++] = "tail";
+	cmd[count++] = a->follow ? "-F" : "-n";
+	if (!a->follow)
+		cmd[count++] = "+1";
+	size_t first = count;
+	for (size_t i = 0; i < n; i++) {
+		if (argc && strcmp(argv[0], p[i].name) && !(p[i].node && !strcmp(argv[0], "slurmd")))
+			continue;
+		for (int k = 0; k < 2; k++) {
+			char *path = berth_path(&a->b, "log/%s.%s", p[i].name, k ? "out" : "log");
+			struct stat st;
+			if (!stat(path, &st) && (st.st_size || a->follow))
+				cmd[count++] = path;
+			else
+				free(path);
+		}
+	}
+	if (count == first)
+		return error_set(err, ENOENT, "no log of %s in %s/log", argc ? argv[0] : "any daemon", a->b.dir);
+	execvp("tail", cmd);
+	return error_set(err, errno, "tail: %s", strerror(errno));
+}
+
+static struct berth_proc *find_proc(struct args *a, int argc, char **argv, size_t *at, struct error *err)
+{
+	size_t n;
+	if (berth_conf_read(&a->b, err))
+		return NULL;
+	if (argc != 1) {
+		error_set(err, EINVAL, "name one daemon or node");
+		return NULL;
+	}
+	struct berth_proc *p = berth_procs(&a->b, &n);
+	for (*at = 0; *at < n; ++*at)
+		if (!strcmp(p[*at].name, argv[0]))
+			return p;
+	free(p);
+	error_set(err, ENOENT, "no daemon or node \"%s\" here", argv[0]);
+	error_hint(err, "Daemons are sackd, slurmdbd, slurmctld; nodes are node-1 to node-%u.", a->b.nodes);
+	return NULL;
+}
+
+static int cmd_kill(struct args *a, int argc, char **argv, struct error *err)
+{
+	size_t i;
+	struct berth_proc *p = find_proc(a, argc, argv, &i, err);
+	if (!p)
+		return -EINVAL;
+	berth_proc_stop(&a->b, &p[i], SIGKILL, true, 2000);
+	free(p);
+	return 0;
+}
+
+static int cmd_start(struct args *a, int argc, char **argv, struct error *err)
+{
+	size_t i;
+	const char *note;
+	struct berth_proc *p = find_proc(a, argc, argv, &i, err);
+	if (!p)
+		return -EINVAL;
+	int rc = berth_proc_start(&a->b, &p[i], &note, err);
+	free(p);
+	return rc;
+}
+
+static int cmd_sim(struct args *a, int argc, char **argv, struct error *err)
+{
+	return error_set(err, ENOTSUP, "sim: the simulator is not there yet");
+}
+
+static const struct { const char *name; int (*fn)(struct args *, int, char **, struct error *); } commands[] = {
+	{ "up", cmd_up }, { "down", cmd_down }, { "status", cmd_status }, { "env", cmd_env }, { "exec", cmd_exec },
+	{ "logs", cmd_logs }, { "kill", cmd_kill }, { "start", cmd_start }, { "sim", cmd_sim },
+};
+
+static int fail(const struct error *err)
+{
+	fprintf(stderr, "berth: error: %s\n", err->line);
+	if (err->hint[0])
+		fprintf(stderr, "berth: %s\n", err->hint);
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct args a = { 0 };
+	struct error err = { 0 };
+	log_init("berth", LOG_L_ERROR);
+	set_defaults(&a.b);
+	/* The command may stand before or after options; what follows `exec` is its own. */
+	const char *name = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
+	int shift = name ? 1 : 0;
+	bool is_exec = name && !strcmp(name, "exec");
+	int first = opt_parse(rows, ROWS, argc - shift, argv + shift, is_exec, take_option, &a, &err);
+	if (first < 0)
+		return fail(&err);
+	int rest = argc - shift - first;
+	char **args = argv + shift + first;
+	if (a.version)
+		return printf("slurm %s\n", BERTH_VERSION) < 0;
+	if (!name && rest) {
+		name = args[0];
+		args++, rest--;
+	}
+	if (a.help || !name) {
+		opt_print_help(usage, rows, ROWS);
+		return a.help ? 0 : 1;
+	}
+	if (make_absolute(&a.b, &err))
+		return fail(&err);
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+		if (!strcmp(commands[i].name, name)) {
+			int rc = commands[i].fn(&a, rest, args, &err);
+			return rc < 0 ? fail(&err) : rc;
+		}
+	error_set(&err, EINVAL, "unknown command \"%s\": berth --help lists them", name);
+	return fail(&err);
+}

@@ -1,0 +1,44 @@
+/* berth.h - the local cluster: one folder, one command
+ *
+ * DIR/etc      slurm.conf gres.conf slurmdbd.conf slurm.key hosts
+ * DIR/run      NAME.pid ("pid start-time"), sack.socket
+ * DIR/state    slurmctld's store and key; DIR/db slurmdbd's; DIR/spool/NODE slurmd's; DIR/dev pretended devices; DIR/log
+ *
+ * A daemon is named by its program (slurmctld, slurmdbd, sackd) or, for a slurmd, by its node. A pid file is believed only while the
+ * process has the start time noted in it, so that a pid used again by the system is never killed. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct berth {
+	char *dir;
+	char *bin_dir, *sbin_dir;   /* of the running installation */
+	uint32_t nodes, cpus, gpus, mem_mb;
+	const char *extra_conf;     /* file with more lines for slurm.conf */
+	bool root;
+};
+
+/* berth_conf.c */
+/* Make the folders, configuration, key and pretended devices; picks ports no other cluster uses. Existing clusters keep theirs. */
+int berth_conf_write(struct berth *b, struct error *err);
+/* Reads back from DIR/etc which nodes there are; -ENOENT when DIR holds no cluster. */
+int berth_conf_read(struct berth *b, struct error *err);
+char *berth_path(const struct berth *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* "node-3" for 2. */
+void berth_node_name(uint32_t index, char *buf, size_t size);
+
+/* berth_proc.c */
+struct berth_proc { char name[64]; bool node; uint32_t index; pid_t pid; /* 0: not running */ };
+/* All daemons of the cluster in the order they are started. Caller frees. */
+struct berth_proc *berth_procs(const struct berth *b, size_t *ret_n);
+/* Start one (in the background, output to its log). 0 or error; *ret_note: what this machine does not permit, or NULL. */
+int berth_proc_start(const struct berth *b, const struct berth_proc *p, const char **ret_note, struct error *err);
+/* SIGTERM, then after `grace_ms` SIGKILL; for a node everything in its namespaces too when `all`. Waits until gone. */
+void berth_proc_stop(const struct berth *b, struct berth_proc *p, int signal, bool all, int grace_ms);
+/* Every process that belongs to a node: slurmd, its slurmstepds and their tasks. Returns how many were signalled. */
+size_t berth_node_signal(const struct berth *b, const struct berth_proc *p, int signal);
+/* Become a process in which node names resolve (own mount namespace, hosts file); hostname NULL: keep. 0, or -errno where not permitted. */
+int berth_enter_names(const struct berth *b, const char *hostname);

@@ -1,0 +1,282 @@
+/* berth_proc.c - the daemons of a local cluster as processes (see berth.h)
+ *
+ * Each slurmd is started in its own UTS and mount namespace (as an ordinary user inside a user namespace that maps the uid to
+ * itself), so that hostname is the node's name and node names resolve through the cluster's own hosts file. Where the kernel does not permit
+ * that, it runs without and the caller is told what is missing. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "cli/berth.h"
+
+/* Field 22 of /proc/PID/stat: start time in clock ticks; 0 when there is no such process (or only its zombie). */
+static unsigned long long start_time(pid_t pid)
+{
+	char path[64], buf[1024];
+	unsigned long long t = 0;
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return 0;
+	size_t n = fread(buf, 1, sizeof buf - 1, f);
+	fclose(f);
+	buf[n] = 0;
+	char *p = strrchr(buf, ')');
+	if (!p || p[2] == 'Z')
+		return 0;
+	for (int field = 2; p && field < 22; field++)
+		p = strchr(p + 1, ' ');
+	if (p)
+		t = strtoull(p, NULL, 10);
+	return t;
+}
+
+static char *pid_path(const struct berth *b, const char *name) { return berth_path(b, "run/%s.pid", name); }
+
+static pid_t read_pid(const struct berth *b, const char *name)
+{
+	char *path = pid_path(b, name);
+	FILE *f = fopen(path, "re");
+	int pid = 0;
+	unsigned long long t = 0;
+	free(path);
+	if (!f)
+		return 0;
+	if (fscanf(f, "%d %llu", &pid, &t) != 2)
+		pid = 0;
+	fclose(f);
+	return pid > 0 && t && start_time(pid) == t ? pid : 0;
+}
+
+static void write_pid(const struct berth *b, const char *name, pid_t pid)
+{
+	char *path = pid_path(b, name);
+	FILE *f = fopen(path, "we");
+	free(path);
+	if (!f)
+		return;
+	fprintf(f, "%d %llu\n", (int)pid, start_time(pid));
+	fclose(f);
+}
+
+struct berth_proc *berth_procs(const struct berth *b, size_t *ret_n)
+{
+	static const char *const services[] = { "sackd", "slurmdbd", "slurmctld" };
+	size_t n = 0, fixed = sizeof services / sizeof *services;
+	struct berth_proc *p = xcalloc(fixed + b->nodes, sizeof *p);
+	for (; n < fixed; n++)
+		snprintf(p[n].name, sizeof p[n].name, "%s", services[n]);
+	for (uint32_t i = 0; i < b->nodes; i++, n++) {
+		berth_node_name(i, p[n].name, sizeof p[n].name);
+		p[n].node = true;
+		p[n].index = i;
+	}
+	for (size_t i = 0; i < n; i++)
+		p[i].pid = read_pid(b, p[i].name);
+	*ret_n = n;
+	return p;
+}
+
+static int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), rc = 0;
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		rc = -errno;
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+/* A user namespace in which we keep our own uid and gid. */
+static int enter_user_namespace(void)
+{
+	uid_t uid = getuid();
+	gid_t gid = getgid();
+	char map[64];
+	if (unshare(CLONE_NEWUSER))
+		return -errno;
+	snprintf(map, sizeof map, "%u %u 1", uid, uid);
+	int rc = write_text("/proc/self/uid_map", map);
+	(void)write_text("/proc/self/setgroups", "deny");
+	snprintf(map, sizeof map, "%u %u 1", gid, gid);
+	return rc ? rc : write_text("/proc/self/gid_map", map);
+}
+
+int berth_enter_names(const struct berth *b, const char *hostname)
+{
+	int rc;
+	char *hosts = berth_path(b, "etc/hosts");
+	if (geteuid() && (rc = enter_user_namespace()))
+		goto out;
+	rc = unshare(CLONE_NEWNS | (hostname ? CLONE_NEWUTS : 0)) ? -errno : 0;
+	if (!rc && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		rc = -errno;
+	if (!rc && mount(hosts, "/etc/hosts", NULL, MS_BIND, NULL))
+		rc = -errno;
+	if (!rc && hostname && sethostname(hostname, strlen(hostname)))
+		rc = -errno;
+out:
+	free(hosts);
+	return rc;
+}
+
+static void exec_daemon(const struct berth *b, const struct berth_proc *p, int note_fd)
+{
+	char *log = berth_path(b, "log/%s.out", p->name), *conf = berth_path(b, "etc/slurm.conf");
+	int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644), null = open("/dev/null", O_RDONLY);
+	dup2(null, 0);
+	dup2(fd, 1);
+	dup2(fd, 2);
+	setsid();
+	setenv("SLURM_CONF", conf, 1);
+	if (p->node) {
+		int rc = berth_enter_names(b, p->name);
+		if (rc)
+			(void)!write(note_fd, &rc, sizeof rc);
+		char *path = xasprintf("%s/slurmd", b->sbin_dir);
+		execl(path, "slurmd", "-D", "-N", p->name, "-f", conf, (char *)NULL);
+	} else {
+		char *path = xasprintf("%s/%s", b->sbin_dir, p->name);
+		if (!strcmp(p->name, "slurmdbd"))
+			execl(path, p->name, "-D", (char *)NULL);
+		else
+			execl(path, p->name, "-D", "-f", conf, (char *)NULL);
+	}
+	fprintf(stderr, "berth: cannot start %s: %s\n", p->name, strerror(errno));
+	_exit(127);
+}
+
+int berth_proc_start(const struct berth *b, const struct berth_proc *p, const char **ret_note, struct error *err)
+{
+	int note[2], failed = 0;
+	static char text[256];
+	*ret_note = NULL;
+	if (p->pid)
+		return 0;
+	if (pipe2(note, O_CLOEXEC))
+		return error_set(err, errno, "pipe: %s", strerror(errno));
+	pid_t pid = fork();
+	if (pid < 0)
+		return error_set(err, errno, "fork: %s", strerror(errno));
+	if (!pid)
+		exec_daemon(b, p, note[1]);
+	close(note[1]);
+	if (read(note[0], &failed, sizeof failed) == sizeof failed) {
+		snprintf(text, sizeof text, "namespaces are not permitted here (%s): hostname stays that of this machine and node names do not resolve in tasks", strerror(-failed));
+		*ret_note = text;
+	}
+	close(note[0]);
+	write_pid(b, p->name, pid);
+	return 0;
+}
+
+static bool same_namespace(pid_t pid, const char *uts)
+{
+	char path[64], link[64];
+	snprintf(path, sizeof path, "/proc/%d/ns/uts", (int)pid);
+	ssize_t n = readlink(path, link, sizeof link - 1);
+	if (n < 0)
+		return false;
+	link[n] = 0;
+	return !strcmp(link, uts);
+}
+
+/* Without namespaces: SLURMD_NODENAME in the environment, or the node's spool folder on a slurmstepd's command line. */
+static bool names_node(pid_t pid, const char *file, const char *want)
+{
+	char path[64];
+	char buf[65536];
+	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ssize_t n = read(fd, buf, sizeof buf);
+	close(fd);
+	return n > 0 && memmem(buf, (size_t)n, want, strlen(want) + 1);
+}
+
+static void node_uts(const struct berth *b, const struct berth_proc *p, char *ret, size_t size)
+{
+	char path[64], own[64] = "", *file = berth_path(b, "run/%s.uts", p->name);
+	ret[0] = 0;
+	if (p->pid) {
+		snprintf(path, sizeof path, "/proc/%d/ns/uts", (int)p->pid);
+		ssize_t n = readlink(path, ret, size - 1);
+		ret[n < 0 ? 0 : n] = 0;
+		FILE *f = fopen(file, "we");
+		if (f) {
+			fputs(ret, f);
+			fclose(f);
+		}
+	} else {
+		FILE *f = fopen(file, "re");
+		if (f) {
+			ret[fread(ret, 1, size - 1, f)] = 0;
+			fclose(f);
+		}
+	}
+	ssize_t n = readlink("/proc/self/ns/uts", own, sizeof own - 1);
+	if (n > 0 && !strcmp(own, ret))
+		ret[0] = 0; /* shared with us: no namespace of its own */
+	free(file);
+}
+
+size_t berth_node_signal(const struct berth *b, const struct berth_proc *p, int signal)
+{
+	char uts[64], env[96];
+	size_t count = 0;
+	DIR *proc = opendir("/proc");
+	struct dirent *e;
+	node_uts(b, p, uts, sizeof uts);
+	snprintf(env, sizeof env, "SLURMD_NODENAME=%s", p->name);
+	while (proc && (e = readdir(proc))) {
+		pid_t pid = atoi(e->d_name);
+		if (pid <= 1 || pid == getpid())
+			continue;
+		bool member = uts[0] ? same_namespace(pid, uts) : pid == p->pid || names_node(pid, "environ", env);
+		if (member && !kill(pid, signal))
+			count++;
+	}
+	if (proc)
+		closedir(proc);
+	return count;
+}
+
+static void wait_gone(struct berth_proc *p, unsigned long long began, int ms)
+{
+	for (int i = 0; i < ms && start_time(p->pid) == began; i += 5) {
+		waitpid(p->pid, NULL, WNOHANG);
+		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+	}
+}
+
+void berth_proc_stop(const struct berth *b, struct berth_proc *p, int signal, bool all, int grace_ms)
+{
+	unsigned long long began = p->pid ? start_time(p->pid) : 0;
+	if (p->pid) {
+		char uts[64];
+		if (p->node)
+			node_uts(b, p, uts, sizeof uts); /* noted while it lives */
+		kill(p->pid, signal);
+		wait_gone(p, began, grace_ms);
+		if (start_time(p->pid) == began) {
+			kill(p->pid, SIGKILL);
+			wait_gone(p, began, 2000);
+		}
+	}
+	p->pid = 0;
+	for (int i = 0; all && p->node && i < 100 && berth_node_signal(b, p, SIGKILL); i++)
+		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+}
