@@ -242,7 +242,7 @@ size_t berth_node_signal(const struct berth *b, const struct berth_proc *p, int 
 	node_uts(b, p, uts, sizeof uts);
 	snprintf(env, sizeof env, "SLURMD_NODENAME=%s", p->name);
 	while (proc && (e = readdir(proc))) {
-		pid_t pid = atoi(e->d_name);
+		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
 		if (pid <= 1 || pid == getpid())
 			continue;
 		bool member = uts[0] ? same_namespace(pid, uts) : pid == p->pid || names_node(pid, "environ", env);

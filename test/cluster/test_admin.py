@@ -1,0 +1,131 @@
+"""What operators type: drain and resume, limits, updates, reconfigure, listing (R03-R07, R11-R14)."""
+import re
+
+CLUSTER = dict(nodes=3, cpus=4, gpus=2)
+
+
+def test_drain_needs_a_reason(cluster):
+    result = cluster.run("scontrol update nodename=node-1 state=drain", check=False)
+    assert result.rc == 1
+    assert "You must specify a reason when DOWNING or DRAINING a node. Request denied" in result.err + result.out
+
+
+def test_drained_node_finishes_its_job_and_takes_no_other(cluster):
+    job = cluster.submit("-w node-1 -o /dev/null --wrap 'while [ ! -e drain-go ]; do sleep 0.1; done'")
+    cluster.wait_state(job, "RUNNING")
+    cluster.run("scontrol update nodename=node-1 state=drain reason='bad fan'")
+    assert cluster.out("sinfo -h -N -n node-1 -p main -o %t") == "drng"
+    waiting = cluster.submit("-w node-1 -o /dev/null --wrap true")
+    cluster.run("touch drain-go")
+    assert cluster.wait_end(job) == "COMPLETED"
+    cluster.wait("drained", lambda: cluster.out("sinfo -h -N -n node-1 -p main -o %t") == "drain")
+    assert "bad fan" in cluster.out("sinfo -R")
+    assert re.search(r"Reason=bad fan \[root@20\d\d-", cluster.out("scontrol show node node-1"))
+    assert cluster.state(waiting) == "PENDING"
+    cluster.run("scontrol update nodename=node-1 state=resume")
+    assert cluster.wait_end(waiting) == "COMPLETED"
+    cluster.wait_idle()
+
+
+def test_time_limit_of_a_running_job(cluster):
+    job = cluster.submit("-t 10 -o /dev/null --wrap 'sleep 300'")
+    cluster.wait_state(job, "RUNNING")
+    cluster.run(f"scontrol update JobID={job} TimeLimit=+10:00:00")
+    assert cluster.job(job, "TimeLimit") == "10:10:00"
+    cluster.run(f"scontrol update JobID={job} TimeLimit=2-00:00:00")
+    assert cluster.job(job, "TimeLimit") == "2-00:00:00"
+    assert cluster.run(f"scontrol update JobID={job} numnodes=2 partition=short", check=False).rc == 1
+    cluster.run(f"scancel {job}")
+    cluster.wait_idle()
+
+
+def test_user_may_lower_but_not_raise_his_limit(cluster, user):
+    job = cluster.submit("-t 30 -o /dev/null --wrap 'sleep 300'", user=user)
+    cluster.wait_state(job, "RUNNING")
+    assert cluster.run(f"scontrol update JobID={job} TimeLimit=60", user=user, check=False).rc == 1
+    cluster.run(f"scontrol update JobID={job} TimeLimit=20", user=user)
+    assert cluster.job(job, "TimeLimit") == "00:20:00"
+    other = cluster.run(f"scancel {job}", user="nobody", check=False)
+    assert "Access/permission denied" in other.err
+    cluster.run(f"scancel {job}", user=user)
+    assert cluster.wait_end(job) == "CANCELLED"
+
+
+def test_pending_job_is_changed(cluster):
+    job = cluster.submit("-H -o /dev/null --wrap true")
+    cluster.run(f"scontrol update jobid={job} numnodes=2 partition=short jobname=renamed")
+    assert cluster.job(job, "Partition") == "short"
+    assert cluster.job(job, "NumNodes") in ("2", "2-2")
+    assert cluster.job(job, "JobName") == "renamed"
+    cluster.run(f"scancel {job}")
+
+
+def test_time_limit_kills_and_says_so(cluster):
+    job = cluster.submit("-t 1 -o limit-%j.txt --wrap 'sleep 600'")
+    cluster.wait_state(job, "RUNNING")
+    assert cluster.wait_end(job, limit=100) == "TIMEOUT"
+    assert "DUE TO TIME LIMIT" in cluster.read(f"limit-{job}.txt")
+
+
+def test_hold_and_release(cluster):
+    job = cluster.submit("-H -o /dev/null --wrap true")
+    assert cluster.job(job, "Reason") == "JobHeldUser"
+    assert cluster.job(job, "Priority") == "0"
+    cluster.run(f"scontrol release {job}")
+    assert cluster.wait_end(job) == "COMPLETED"
+
+
+def test_requeue(cluster):
+    job = cluster.submit("--open-mode=append -o requeue-%j.txt --wrap 'echo run ${SLURM_RESTART_COUNT:-0}; [ \"$SLURM_RESTART_COUNT\" ] || sleep 300'")
+    cluster.wait("first run", lambda: cluster.run(f"grep -q 'run 0' requeue-{job}.txt", check=False).rc == 0)
+    cluster.run(f"scontrol requeue {job}")
+    assert cluster.wait_end(job) == "COMPLETED"
+    assert "run 1" in cluster.read(f"requeue-{job}.txt")
+    assert cluster.job(job, "Restarts") == "1"
+
+
+def test_suspend_and_resume(cluster):
+    job = cluster.submit("-o /dev/null --wrap 'while [ ! -e resume-go ]; do sleep 0.1; done'")
+    cluster.wait_state(job, "RUNNING")
+    cluster.run(f"scontrol suspend {job}")
+    assert cluster.state(job) == "SUSPENDED"
+    cluster.run("touch resume-go")
+    cluster.run(f"scontrol resume {job}")
+    assert cluster.wait_end(job) == "COMPLETED"
+
+
+def test_reconfigure_applies_without_touching_a_running_job(cluster):
+    job = cluster.submit("-o /dev/null --wrap 'while [ ! -e reconf-go ]; do sleep 0.1; done'")
+    cluster.wait_state(job, "RUNNING")
+    cluster.run("sed -i s/^KillWait=.*/KillWait=7/ $SLURM_CONF && scontrol reconfigure")
+    cluster.wait("new value", lambda: re.search(r"^KillWait\s+= 7 sec$", cluster.out("scontrol show config"), re.M))
+    assert cluster.state(job) == "RUNNING"
+    cluster.run("touch reconf-go")
+    assert cluster.wait_end(job) == "COMPLETED"
+
+
+def test_bad_configuration_is_refused_and_the_old_stays(cluster):
+    cluster.run("cp $SLURM_CONF saved && echo KillWiat=9 >> $SLURM_CONF")
+    line = len(cluster.read("../c/etc/slurm.conf").splitlines())
+    result = cluster.run("scontrol reconfigure", check=False)
+    cluster.run("cp saved $SLURM_CONF")
+    assert result.rc == 1
+    text = result.out + result.err
+    assert "KillWiat" in text and str(line) in text and "KillWait" in text, text
+    assert re.search(r"^KillWait\s+= 7 sec$", cluster.out("scontrol show config"), re.M)
+
+
+def test_host_lists(cluster):
+    assert cluster.out("scontrol show hostnames node-[42,49-51]").split() == ["node-42", "node-49", "node-50", "node-51"]
+    assert cluster.out("scontrol show hostlist a1,a2,a4") == "a[1-2,4]"
+
+
+def test_show_commands_of_unknown_things(cluster):
+    for what, text in (("partition nope", "Partition nope not found"), ("node nope", "Node nope not found"), ("job 999999", "Invalid job id specified")):
+        result = cluster.run(f"scontrol show {what}", check=False)
+        assert result.rc == 1 and text in result.out + result.err, (what, result)
+
+
+def test_takeover_is_refused_clearly(cluster):
+    result = cluster.run("scontrol takeover", check=False)
+    assert result.rc == 1 and result.err.strip()

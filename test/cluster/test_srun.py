@@ -1,0 +1,117 @@
+"""srun: output, input, signals, exit codes, environment, interactive use (R21, R22, R31-R33)."""
+import os
+import pty
+import select
+import time
+
+CLUSTER = dict(nodes=2, cpus=8, gpus=0)
+
+
+def test_stdin_reaches_every_task(cluster):
+    assert sorted(cluster.run("srun -n3 -l cat", stdin="a\nb\n").out.splitlines()) == sorted(f"{t}: {x}" for t in range(3) for x in "ab")
+
+
+def test_binary_output_is_whole(cluster):
+    cluster.run("head -c 3000000 /dev/urandom > blob && srun cat blob | cmp - blob && srun cat < blob | cmp - blob")
+
+
+def test_many_tasks_lose_no_line(cluster):
+    lines = cluster.run("srun -N2 -n16 bash -c 'for i in $(seq 200); do echo $SLURM_PROCID $i; done'").out.splitlines()
+    assert len(lines) == len(set(lines)) == 3200
+
+
+def test_output_patterns(cluster):
+    cluster.run("srun -n3 -o task-%t.txt bash -c 'echo $SLURM_PROCID'")
+    assert [cluster.read(f"task-{t}.txt").strip() for t in range(3)] == ["0", "1", "2"]
+
+
+def test_exit_codes(cluster):
+    result = cluster.run("srun -n2 bash -c 'exit $((SLURM_PROCID + 4))'", check=False)
+    assert result.rc == 5
+    assert "srun: error: node-1: task 1: Exited with exit code 5" in result.err
+    killed = cluster.run("srun bash -c 'kill -9 $$'", check=False)
+    assert killed.rc == 137 and "Killed" in killed.err
+
+
+def test_missing_program(cluster):
+    result = cluster.run("srun /no/such/program", check=False)
+    assert result.rc == 2 and "No such file or directory" in result.err
+
+
+def test_kill_on_bad_exit(cluster):
+    began = time.monotonic()
+    result = cluster.run("srun -n2 -K bash -c 'if [ $SLURM_PROCID = 0 ]; then exit 9; else sleep 300; fi'", check=False)
+    assert result.rc != 0 and time.monotonic() - began < 60
+
+
+def test_environment_of_a_task(cluster):
+    out = cluster.run("srun -N2 -n4 -l bash -c 'echo $SLURM_PROCID $SLURM_LOCALID $SLURM_NODEID $SLURM_NTASKS $SLURM_NNODES $RANK $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR'").out
+    assert sorted(out.splitlines()) == [f"{t}: {t} {t % 2} {t // 2} 4 2 {t} {t % 2} 4 node-1" for t in range(4)]
+
+
+def test_multi_prog(cluster):
+    cluster.run("cat > mp.conf", stdin="0 echo zero %t\n1-2 echo more %t %o\n")
+    assert sorted(cluster.run("srun -n3 -l --multi-prog mp.conf").out.splitlines()) == ["0: zero 0", "1: more 1 0", "2: more 2 1"]
+
+
+def test_cpus_per_task_is_inherited(cluster):
+    job = cluster.submit("-n1 --cpus-per-task=4 -o cpt-%j.txt --wrap 'srun printenv SLURM_CPUS_PER_TASK; srun -c2 printenv SLURM_CPUS_PER_TASK'")
+    assert cluster.wait_end(job) == "COMPLETED"
+    assert cluster.read(f"cpt-{job}.txt").split() == ["4", "2"]
+
+
+def test_salloc_grants_and_relinquishes(cluster):
+    result = cluster.run("salloc -N2 bash -c 'srun -l hostname; echo $SLURM_JOB_NUM_NODES'")
+    job = result.err.split("Granted job allocation ")[1].split()[0]
+    assert sorted(result.out.splitlines()) == ["0: node-1", "1: node-2", "2"]
+    assert result.err.splitlines() == [f"salloc: Granted job allocation {job}", "salloc: Nodes node-[1-2] are ready for job", f"salloc: Relinquishing job allocation {job}"]
+    assert cluster.run("salloc -Q true").err == ""
+
+
+def test_steps_join_a_running_job(cluster):
+    result = cluster.run("salloc --no-shell -n2 -t 5")
+    job = result.err.split("Granted job allocation ")[1].split()[0]
+    assert cluster.run(f"srun --jobid {job} -n1 printenv SLURM_JOB_ID").out.strip() == job
+    cluster.run(f"scancel {job}")
+    cluster.wait_idle()
+
+
+def test_pty_is_a_terminal(cluster):
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.chdir(cluster.work)
+        os.execvpe("srun", ["srun", "--pty", "bash", "-c", "tty >/dev/null && stty size && read x && echo got:$x"], cluster.env())
+    seen = b""
+    end = time.monotonic() + 30
+    sent = False
+    while time.monotonic() < end:
+        if select.select([fd], [], [], 0.2)[0]:
+            try:
+                data = os.read(fd, 4096)
+            except OSError:
+                break
+            if not data:
+                break
+            seen += data
+        if not sent and b"\n" in seen:
+            os.write(fd, b"hello\n")
+            sent = True
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, seen
+    assert b"got:hello" in seen
+
+
+def test_cancelled_step_says_so(cluster):
+    job = cluster.submit("-o cancelled-%j.txt --wrap 'srun sleep 300'")
+    cluster.wait("the step", lambda: cluster.out(f"squeue -h -s -j {job} -o %i"))
+    cluster.run(f"scancel {job}")
+    assert cluster.wait_end(job) == "CANCELLED"
+    cluster.wait("text", lambda: "CANCELLED AT" in cluster.read(f"cancelled-{job}.txt"))
+
+
+def test_signal_to_steps_and_batch(cluster):
+    body = "trap \"echo batch-usr1\" USR1; srun bash -c \"trap \\\"echo step-usr1; exit 0\\\" USR1; touch sig-ready; while :; do sleep 0.1; done\" & wait; wait; echo end"
+    job = cluster.submit(f"-o sig-%j.txt --wrap '{body}'")
+    cluster.wait("ready", lambda: cluster.run("test -e sig-ready", check=False).rc == 0)
+    cluster.run(f"scancel --signal=USR1 {job}")
+    assert cluster.wait_end(job) == "COMPLETED"
+    assert "step-usr1" in cluster.read(f"sig-{job}.txt") and "batch-usr1" not in cluster.read(f"sig-{job}.txt")
