@@ -1,0 +1,167 @@
+/* contain.c - the processes of a step (see contain.h) */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "stepd/contain.h"
+#include "stepd/step.h"
+
+static int write_file(const char *dir, const char *name, const char *text)
+{
+	char path[4096];
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ssize_t n = write(fd, text, strlen(text));
+	int rc = n < 0 ? -errno : 0;
+	close(fd);
+	return rc;
+}
+
+static char *read_file(const char *dir, const char *name)
+{
+	char path[4096];
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	char *text = NULL;
+	size_t len = 0, cap = 0;
+	for (ssize_t n = 1; n > 0; len += n > 0 ? (size_t)n : 0) {
+		text = xgrow(text, &cap, len + 4096, 1);
+		n = read(fd, text + len, cap - len - 1);
+	}
+	close(fd);
+	text[len] = 0;
+	return text;
+}
+
+void contain_create(struct step *s)
+{
+	const char *base = step_conf(s, "CgroupPath");
+	const char *dot = strchr(s->name, '.');
+	s->contain = CONTAIN_TREE;
+	if (!base)
+		return;
+	char job[3072], step[3200];
+	snprintf(job, sizeof job, "%s/job_%u", base, s->job_id);
+	snprintf(step, sizeof step, "%s/step_%s", job, dot + 1);
+	if ((mkdir(job, 0755) < 0 && errno != EEXIST) || (mkdir(step, 0755) < 0 && errno != EEXIST)) {
+		log_error("cannot make cgroup %s: %s; the step's processes are followed by their tree instead", step, strerror(errno));
+		return;
+	}
+	char procs[3300];
+	snprintf(procs, sizeof procs, "%s/cgroup.procs", step);
+	s->cgroup_procs = open(procs, O_WRONLY | O_CLOEXEC);
+	if (s->cgroup_procs < 0) {
+		log_error("cannot open %s: %s; the step's processes are followed by their tree instead", procs, strerror(errno));
+		return;
+	}
+	s->cgroup = xstrdup(step);
+	s->contain = CONTAIN_CGROUP;
+}
+
+void contain_join(const struct step *s)
+{
+	if (s->cgroup_procs >= 0 && write(s->cgroup_procs, "0", 1) < 0)
+		log_error("cannot join cgroup %s: %s", s->cgroup, strerror(errno));
+}
+
+static void pids_add(pid_t **list, size_t *n, size_t *cap, pid_t pid)
+{
+	*list = xgrow(*list, cap, *n + 1, sizeof **list);
+	(*list)[(*n)++] = pid;
+}
+
+/* The children of one process, by /proc/PID/task/TID/children of its main thread and others. */
+static void children_add(pid_t **list, size_t *n, size_t *cap, pid_t parent)
+{
+	char dir[64];
+	snprintf(dir, sizeof dir, "/proc/%d/task/%d", (int)parent, (int)parent);
+	char *text = read_file(dir, "children");
+	for (char *at = text, *end; at && *at; at = end) {
+		long pid = strtol(at, &end, 10);
+		if (end == at)
+			break;
+		pids_add(list, n, cap, (pid_t)pid);
+	}
+	free(text);
+}
+
+pid_t *contain_pids(const struct step *s, size_t *ret_n)
+{
+	pid_t *list = NULL;
+	size_t n = 0, cap = 0;
+	if (s->cgroup) {
+		char *text = read_file(s->cgroup, "cgroup.procs");
+		for (char *at = text, *end; at && *at; at = end) {
+			long pid = strtol(at, &end, 10);
+			if (end == at)
+				break;
+			pids_add(&list, &n, &cap, (pid_t)pid);
+		}
+		free(text);
+	} else {
+		children_add(&list, &n, &cap, getpid());
+		for (size_t i = 0; i < n; i++)      /* grows while it walks */
+			children_add(&list, &n, &cap, list[i]);
+	}
+	*ret_n = n;
+	return list;
+}
+
+void contain_signal(struct step *s, int sig)
+{
+	if (sig == SIGKILL && s->cgroup && !write_file(s->cgroup, "cgroup.kill", "1"))
+		return;
+	/* By tree a process may fork while we look: stop all first, look again until nothing new appears. */
+	for (int round = 0; round < (sig == SIGKILL ? 8 : 1); round++) {
+		size_t n;
+		pid_t *pid = contain_pids(s, &n);
+		for (size_t i = 0; i < n; i++)
+			kill(pid[i], sig);
+		free(pid);
+		if (!n)
+			break;
+	}
+}
+
+bool contain_is_empty(const struct step *s)
+{
+	siginfo_t info;
+	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD;
+}
+
+unsigned contain_oom_kills(const struct step *s)
+{
+	unsigned kills = 0;
+	char *text = s->cgroup ? read_file(s->cgroup, "memory.events") : NULL;
+	char *at = text ? strstr(text, "oom_kill ") : NULL;
+	if (at)
+		kills = (unsigned)strtoul(at + 9, NULL, 10);
+	free(text);
+	return kills;
+}
+
+void contain_destroy(struct step *s)
+{
+	if (!s->cgroup)
+		return;
+	if (rmdir(s->cgroup) < 0 && errno == EBUSY) {
+		contain_signal(s, SIGKILL);
+		if (rmdir(s->cgroup) < 0)
+			log_debug("cgroup %s stays: %s", s->cgroup, strerror(errno));
+	}
+	*strrchr(s->cgroup, '/') = 0;
+	(void)rmdir(s->cgroup);        /* the job's: fails while it has other steps */
+	xfree(s->cgroup);
+}

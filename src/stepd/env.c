@@ -1,0 +1,149 @@
+/* env.c - the environment of a task (see env.h)
+ *
+ * What is the same for all tasks of the step here is made once, before the first fork; a child adds what is its own. The variables PyTorch and its kin
+ * read (MASTER_ADDR, RANK, ...) are set unless the user has set them; BERTH_TORCH names those we set, so that an srun
+ * started from within a task does not take them for the user's. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "model/envlist.h"
+#include "model/jobenv.h"
+#include "stepd/env.h"
+#include "stepd/gpus.h"
+#include "stepd/io_link.h"
+#include "stepd/step.h"
+
+#define PORT_FIRST 16384     /* below the kernel's range of ephemeral ports */
+#define PORT_COUNT 16000
+
+static struct envlist common;
+
+static void env_step_layout(const struct step *s, struct envlist *e)
+{
+	const Pb__StepLayout *layout = s->cred->layout;
+	uint32_t *count = xcalloc(layout->n_node + 1, sizeof *count);
+	for (size_t i = 0; i < layout->n_node; i++)
+		count[i] = (uint32_t)layout->node[i]->n_task_ids;
+	char *per_node = jobenv_counts(count, layout->n_node);
+	envlist_set(e, "SLURM_STEP_NODELIST", layout->nodes);
+	envlist_setf(e, "SLURM_STEP_NUM_NODES", "%zu", layout->n_node);
+	envlist_setf(e, "SLURM_STEP_NUM_TASKS", "%u", layout->num_tasks);
+	envlist_set(e, "SLURM_STEP_TASKS_PER_NODE", per_node);
+	envlist_set(e, "SLURM_TASKS_PER_NODE", per_node);
+	envlist_setf(e, "SLURM_NTASKS", "%u", layout->num_tasks);
+	envlist_setf(e, "SLURM_NPROCS", "%u", layout->num_tasks);
+	if (!envlist_get(e, "SLURM_NNODES") || !s->spec)
+		envlist_setf(e, "SLURM_NNODES", "%zu", layout->n_node);
+	free(per_node);
+	free(count);
+}
+
+static void env_step_here(const struct step *s, struct envlist *e)
+{
+	struct str gtids = STR_INIT;
+	for (uint32_t i = 0; i < s->tasks; i++)
+		str_addf(&gtids, "%s%u", i ? "," : "", s->task[i].rank);
+	envlist_set(e, "SLURM_GTIDS", gtids.data);
+	str_fini(&gtids);
+	envlist_setf(e, "SLURM_STEPID", "%d", (int)s->step_id);
+	envlist_setf(e, "SLURM_STEP_ID", "%d", (int)s->step_id);
+	envlist_setf(e, "SLURM_NODEID", "%u", s->start->node_index);
+	envlist_set(e, "SLURMD_NODENAME", s->node);
+	envlist_setf(e, "SLURM_CPUS_ON_NODE", "%u", s->here->cpus);
+	envlist_set(e, "SLURM_PRIO_PROCESS", "0");
+	envlist_set(e, "SLURM_TOPOLOGY_ADDR", s->node);
+	envlist_set(e, "SLURM_TOPOLOGY_ADDR_PATTERN", "node");
+	if (s->spec->has_umask)
+		envlist_setf(e, "SLURM_UMASK", "%04o", s->spec->umask);
+	if (s->spec->io_port) {
+		envlist_set_default(e, "SLURM_SRUN_COMM_HOST", s->spec->io_host);
+		envlist_setf(e, "SLURM_SRUN_COMM_PORT", "%u", s->spec->io_port);
+		envlist_setf(e, "SLURM_STEP_LAUNCHER_PORT", "%u", s->spec->io_port);
+		envlist_set(e, "SLURM_LAUNCH_NODE_IPADDR", s->spec->io_host);
+	}
+}
+
+/* Forget what an outer task of ours was given. */
+static void torch_forget(struct envlist *e)
+{
+	const char *ours = envlist_get(e, "BERTH_TORCH");
+	if (!ours)
+		return;
+	char *list = xstrdup(ours), *at = list;
+	for (char *name; (name = str_next(&at, ","));)
+		envlist_unset(e, name);
+	envlist_unset(e, "BERTH_TORCH");
+	free(list);
+}
+
+static void torch_set(struct envlist *e, struct str *ours, const char *name, const char *value)
+{
+	if (envlist_get(e, name))
+		return;
+	envlist_set(e, name, value);
+	str_add_sep(ours, ",", name);
+}
+
+static void torch_number(struct envlist *e, struct str *ours, const char *name, uint32_t value)
+{
+	char text[16];
+	snprintf(text, sizeof text, "%u", value);
+	torch_set(e, ours, name, text);
+}
+
+static void env_torch(const struct step *s, const struct task *t, struct envlist *e)
+{
+	struct str ours = STR_INIT;
+	const Pb__StepLayout *layout = s->cred->layout;
+	if ((s->spec->has_torch_env && !s->spec->torch_env) || !layout->n_node)
+		return;
+	torch_set(e, &ours, "MASTER_ADDR", layout->node[0]->name);
+	torch_number(e, &ours, "MASTER_PORT", PORT_FIRST + (s->job_id * 101 + s->step_id) % PORT_COUNT);
+	torch_number(e, &ours, "RANK", t->rank);
+	torch_number(e, &ours, "WORLD_SIZE", layout->num_tasks);
+	torch_number(e, &ours, "LOCAL_RANK", t->local);
+	torch_number(e, &ours, "LOCAL_WORLD_SIZE", s->tasks);
+	torch_number(e, &ours, "GROUP_RANK", s->start->node_index);
+	if (ours.len)
+		envlist_set(e, "BERTH_TORCH", ours.data);
+	str_fini(&ours);
+}
+
+void env_prepare(const struct step *s)
+{
+	const Pb__JobRecord *job = s->cred->job;
+	const char *path = step_conf(s, "ConfPath");
+	if (s->batch) {
+		envlist_load(&common, s->batch->env, s->batch->n_env);
+		jobenv_add(&common, job, JOBENV_BATCH, s->start->cluster, path);
+		jobenv_add_node(&common, job, s->node);
+		return;
+	}
+	envlist_load(&common, s->spec->env, s->spec->n_env);
+	torch_forget(&common);
+	env_step_layout(s, &common);
+	env_step_here(s, &common);
+}
+
+char **env_task(const struct step *s, const struct task *t)
+{
+	struct envlist *e = &common;
+	if (s->batch) {
+		jobenv_add_batch(e, s->cred->job, getpid());
+		if (s->cred->user)
+			envlist_set(e, "USER", s->cred->user), envlist_set(e, "LOGNAME", s->cred->user);
+		if (s->cred->home)
+			envlist_set_default(e, "HOME", s->cred->home);
+		return e->var;
+	}
+	envlist_setf(e, "SLURM_PROCID", "%u", t->rank);
+	envlist_setf(e, "SLURM_LOCALID", "%u", t->local);
+	envlist_setf(e, "SLURM_TASK_PID", "%d", (int)getpid());
+	gpus_env(s, t, e);
+	env_torch(s, t, e);
+	return e->var;
+}

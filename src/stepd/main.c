@@ -1,0 +1,171 @@
+/* main.c - slurmstepd: runs the tasks of one step on one node
+ *
+ * Started by slurmd with descriptor 3 connected to it. The first message there is a StepdStart: four bytes of length (big-endian), then
+ * the protobuf. Nothing else comes from outside but orders on that connection and on the step's socket in the spool (orders.c).
+ * A life: read the message, make the container, open files as the user, fork the tasks, carry their input and output,
+ * reap them, kill what they left behind, write the completion to the spool, exit. Where to read on: step.h, then task.c. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "stepd/contain.h"
+#include "stepd/done.h"
+#include "stepd/io.h"
+#include "stepd/orders.h"
+#include "stepd/prolog.h"
+#include "stepd/script.h"
+#include "stepd/step.h"
+#include "stepd/task.h"
+
+#define START_MAX (64u << 20)
+#define CHANNEL 3
+
+static bool read_all(int fd, void *buf, size_t len)
+{
+	for (size_t at = 0; at < len;) {
+		ssize_t n = read(fd, (char *)buf + at, len - at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		at += (size_t)n;
+	}
+	return true;
+}
+
+static Pb__StepdStart *start_read(void)
+{
+	uint8_t head[4];
+	if (!read_all(CHANNEL, head, sizeof head))
+		return NULL;
+	uint32_t len = (uint32_t)head[0] << 24 | (uint32_t)head[1] << 16 | (uint32_t)head[2] << 8 | head[3];
+	if (!len || len > START_MAX)
+		return NULL;
+	uint8_t *body = xmalloc(len);
+	Pb__StepdStart *start = read_all(CHANNEL, body, len) ? pb__stepd_start__unpack(NULL, len, body) : NULL;
+	free(body);
+	return start;
+}
+
+static void name_step(struct step *s)
+{
+	switch (s->step_id) {
+	case STEP_ID_BATCH: snprintf(s->name, sizeof s->name, "%u.batch", s->job_id); break;
+	case STEP_ID_EXTERN: snprintf(s->name, sizeof s->name, "%u.extern", s->job_id); break;
+	case STEP_ID_INTERACTIVE: snprintf(s->name, sizeof s->name, "%u.interactive", s->job_id); break;
+	default: snprintf(s->name, sizeof s->name, "%u.%u", s->job_id, s->step_id);
+	}
+}
+
+static void step_init(struct step *s, Pb__StepdStart *start)
+{
+	s->start = start;
+	s->spec = start->spec;
+	s->batch = start->batch;
+	s->cred = start->cred;
+	s->job_id = s->cred->job_id;
+	s->step_id = s->cred->step_id;
+	s->uid = s->cred->uid;
+	s->gid = s->cred->gid;
+	s->node = start->node;
+	s->cgroup_procs = -1;
+	const Pb__StepLayout *layout = s->cred->layout;
+	for (size_t i = 0; i < layout->n_node; i++)
+		if (!strcmp(layout->node[i]->name, s->node))
+			s->here = layout->node[i];
+	name_step(s);
+	s->note = mmap(NULL, sizeof *s->note, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (s->note == MAP_FAILED)
+		abort();
+}
+
+static void log_start(struct step *s)
+{
+	enum log_level file = LOG_L_INFO;
+	const char *level = step_conf(s, "SlurmdDebug");
+	if (level)
+		(void)log_level_parse(level, &file);
+	log_init("slurmstepd", LOG_L_QUIET);
+	log_set_prefix(xasprintf("[%s] ", s->name));
+	(void)log_open(step_conf(s, "SlurmdLogFile"), file);
+}
+
+static void on_child(uv_poll_t *p, int status, int events)
+{
+	struct step *s = p->data;
+	struct signalfd_siginfo info[16];
+	(void)status, (void)events;
+	while (read(p->io_watcher.fd, info, sizeof info) > 0)
+		;
+	task_reap(s);
+	step_check_end(s);
+}
+
+/* SIGCHLD comes through a descriptor, so that no handler is left to children. SIGTERM and the like never stop us: only the end of the tasks does. */
+static void signals_start(struct step *s)
+{
+	static uv_poll_t poll;
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	for (const int *sig = (const int[]){ SIGPIPE, SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGTTOU, SIGTTIN, 0 }; *sig; sig++)
+		signal(*sig, SIG_IGN);
+	uv_poll_init(&s->loop, &poll, fd);
+	poll.data = s;
+	uv_poll_start(&poll, UV_READABLE, on_child);
+}
+
+/* A step that could not be started ends with this. Tasks already running are killed first. */
+static void launch_failed(struct step *s)
+{
+	s->launch_error = s->note->error ? s->note->error : EIO;
+	s->launch_text = xstrdup(s->note->text);
+	log_error("%s", s->note->text);
+	io_failed(s, s->launch_text);
+}
+
+int main(int argc, char **argv)
+{
+	static struct step step;
+	struct step *s = &step;
+	if (argc > 1 && (!strcmp(argv[1], "-V") || !strcmp(argv[1], "--version"))) {
+		printf("slurm %s\n", BERTH_VERSION);
+		return 0;
+	}
+	Pb__StepdStart *start = fcntl(CHANNEL, F_GETFD) < 0 ? NULL : start_read();
+	if (!start) {
+		fprintf(stderr, "slurmstepd: error: started without a step to run: slurmd starts this program, people do not\n");
+		return 1;
+	}
+	umask(022);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	step_init(s, start);
+	log_start(s);
+	if (!s->here && !s->batch) {
+		log_error("node %s has no part in step %s", s->node, s->name);
+		return 1;
+	}
+	uv_loop_init(&s->loop);
+	signals_start(s);
+	orders_start(s, CHANNEL);
+	contain_create(s);
+	if (io_connect(s) < 0 || task_prepare(s) < 0 || script_write(s) < 0 || io_prepare(s) < 0 || task_launch(s) < 0)
+		launch_failed(s);
+	if (s->launch_error && s->running)
+		contain_signal(s, SIGKILL);
+	step_check_end(s);
+	return uv_run(&s->loop, UV_RUN_DEFAULT);
+}

@@ -1,0 +1,253 @@
+/* orders.c - connections of slurmd to this step (see orders.h) */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "stepd/contain.h"
+#include "stepd/io.h"
+#include "stepd/orders.h"
+#include "stepd/step.h"
+#include "stepd/task.h"
+
+#define ORDER_MAX (1u << 20)
+
+struct peer {
+	uv_poll_t poll;
+	int fd;
+	struct step *step;
+	uint8_t *in;
+	size_t len, cap;
+	struct peer *next;
+};
+
+struct orders {
+	struct peer *peers;
+	uv_poll_t poll;
+	int listen;
+	char path[108];
+};
+
+static void on_close(uv_handle_t *h)
+{
+	struct peer *p = h->data;
+	close(p->fd);
+	free(p->in);
+	free(p);
+}
+
+static void peer_close(struct peer *p)
+{
+	for (struct peer **at = &p->step->orders->peers; *at; at = &(*at)->next)
+		if (*at == p) {
+			*at = p->next;
+			break;
+		}
+	p->poll.data = p;
+	uv_close((uv_handle_t *)&p->poll, on_close);
+}
+
+static void peer_send(struct peer *p, const Pb__StepdEvent *event)
+{
+	size_t len = pb__stepd_event__get_packed_size(event);
+	uint8_t *msg = xmalloc(len + 4);
+	msg[0] = (uint8_t)(len >> 24), msg[1] = (uint8_t)(len >> 16), msg[2] = (uint8_t)(len >> 8), msg[3] = (uint8_t)len;
+	pb__stepd_event__pack(event, msg + 4);
+	/* Small and rare: what does not fit into the socket's buffer means that slurmd hangs; it asks again when it is back. */
+	if (send(p->fd, msg, len + 4, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)len + 4)
+		log_debug("cannot report to slurmd: %s", strerror(errno));
+	free(msg);
+}
+
+static void send_all(struct step *s, const Pb__StepdEvent *event)
+{
+	for (struct peer *p = s->orders ? s->orders->peers : NULL; p; p = p->next)
+		peer_send(p, event);
+}
+
+static void event_fill(const struct step *s, Pb__StepdEvent *event, Pb__StepdEvent__Kind kind)
+{
+	event->kind = kind;
+	event->has_job_id = event->has_step_id = event->has_uid = event->has_batch = true;
+	event->job_id = s->job_id;
+	event->step_id = s->step_id;
+	event->uid = s->uid;
+	event->batch = s->batch != NULL;
+	event->has_restarts = s->cred->job->has_restarts;
+	event->restarts = s->cred->job->restarts;
+}
+
+/* Who and what runs here: the answer to STATUS. */
+static void status_send(struct step *s, struct peer *p)
+{
+	Pb__StepdEvent event = PB__STEPD_EVENT__INIT;
+	uint32_t *list = xcalloc(s->tasks * 2 + 1, sizeof *list);
+	event_fill(s, &event, PB__STEPD_EVENT__KIND__PIDS);
+	event.pid = list;
+	event.task = list + s->tasks;
+	for (uint32_t i = 0; i < s->tasks; i++)
+		if (s->task[i].pid && !s->task[i].ended) {
+			event.pid[event.n_pid++] = (uint32_t)s->task[i].pid;
+			event.task[event.n_task++] = s->task[i].rank;
+		}
+	peer_send(p, &event);
+	free(list);
+}
+
+static void signal_order(struct step *s, const Pb__StepdOrder *o)
+{
+	int sig = (int)o->signal;
+	if (o->text)
+		io_text(s, o->text);
+	if (o->has_full && o->full)
+		contain_signal(s, sig);
+	else if (o->has_batch_only && o->batch_only)
+		task_signal_shell(s, sig);
+	else
+		task_signal(s, sig);
+}
+
+static void order_run(struct step *s, struct peer *p, const Pb__StepdOrder *o)
+{
+	switch (o->kind) {
+	case PB__STEPD_ORDER__KIND__SIGNAL:
+		signal_order(s, o);
+		break;
+	case PB__STEPD_ORDER__KIND__TERMINATE:
+		if (o->text)
+			io_text(s, o->text);
+		if (s->suspended)
+			contain_signal(s, SIGCONT);
+		task_terminate(s, o->kill_wait_sec);
+		break;
+	case PB__STEPD_ORDER__KIND__TEXT:
+		io_text(s, o->text);
+		break;
+	case PB__STEPD_ORDER__KIND__SUSPEND:
+	case PB__STEPD_ORDER__KIND__RESUME:
+		s->suspended = o->kind == PB__STEPD_ORDER__KIND__SUSPEND;
+		contain_signal(s, s->suspended ? SIGSTOP : SIGCONT);
+		break;
+	case PB__STEPD_ORDER__KIND__STATUS:
+	case PB__STEPD_ORDER__KIND__STAT:
+		status_send(s, p);
+		break;
+	default:
+		log_error("an order of unknown kind %d from slurmd is not carried out", (int)o->kind);
+	}
+}
+
+/* Carry out whole orders in the buffer. false: malformed. */
+static bool peer_orders(struct peer *p)
+{
+	size_t at = 0;
+	while (p->len - at >= 4) {
+		const uint8_t *h = p->in + at;
+		uint32_t len = (uint32_t)h[0] << 24 | (uint32_t)h[1] << 16 | (uint32_t)h[2] << 8 | h[3];
+		if (len > ORDER_MAX)
+			return false;
+		if (p->len - at - 4 < len)
+			break;
+		Pb__StepdOrder *o = pb__stepd_order__unpack(NULL, len, h + 4);
+		if (!o)
+			return false;
+		order_run(p->step, p, o);
+		pb__stepd_order__free_unpacked(o, NULL);
+		at += 4 + len;
+	}
+	memmove(p->in, p->in + at, p->len - at);
+	p->len -= at;
+	return true;
+}
+
+static void on_peer(uv_poll_t *poll, int status, int events)
+{
+	struct peer *p = poll->data;
+	struct step *s = p->step;
+	(void)status, (void)events;
+	p->in = xgrow(p->in, &p->cap, p->len + 4096, 1);
+	ssize_t n = read(p->fd, p->in + p->len, p->cap - p->len);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	p->len += n > 0 ? (size_t)n : 0;
+	if (n <= 0 || !peer_orders(p))
+		peer_close(p);
+	step_check_end(s);
+}
+
+static void peer_add(struct step *s, int fd)
+{
+	struct peer *p = xcalloc(1, sizeof *p);
+	p->fd = fd;
+	p->step = s;
+	p->next = s->orders->peers;
+	s->orders->peers = p;
+	uv_poll_init(&s->loop, &p->poll, fd);
+	p->poll.data = p;
+	uv_poll_start(&p->poll, UV_READABLE, on_peer);
+}
+
+static void on_connect(uv_poll_t *poll, int status, int events)
+{
+	struct step *s = poll->data;
+	struct ucred who;
+	socklen_t len = sizeof who;
+	(void)status, (void)events;
+	int fd = accept4(s->orders->listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0)
+		return;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 || (who.uid && who.uid != geteuid())) {
+		close(fd);
+		return;
+	}
+	peer_add(s, fd);
+}
+
+void orders_start(struct step *s, int fd)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct orders *o = s->orders = xcalloc(1, sizeof *o);
+	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	peer_add(s, fd);
+	o->listen = -1;
+	if (snprintf(o->path, sizeof o->path, "%s/step.%u.%u", s->start->spool_dir, s->job_id, s->step_id) >= (int)sizeof o->path) {
+		log_error("SlurmdSpoolDir %s is too long for a socket: this step is lost when slurmd restarts", s->start->spool_dir);
+		o->path[0] = 0;
+		return;
+	}
+	strcpy(addr.sun_path, o->path);
+	(void)unlink(o->path);
+	mode_t mask = umask(0177);
+	o->listen = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int rc = bind(o->listen, (struct sockaddr *)&addr, sizeof addr) < 0 || listen(o->listen, 8) < 0 ? -errno : 0;
+	umask(mask);
+	if (rc < 0) {
+		log_error("cannot listen on %s: %s: this step is lost when slurmd restarts", o->path, strerror(-rc));
+		return;
+	}
+	uv_poll_init(&s->loop, &o->poll, o->listen);
+	o->poll.data = s;
+	uv_poll_start(&o->poll, UV_READABLE, on_connect);
+}
+
+void orders_stop(struct step *s)
+{
+	if (s->orders && s->orders->path[0])
+		(void)unlink(s->orders->path);
+}
+
+void orders_send_kill_failed(struct step *s)
+{
+	Pb__StepdEvent event = PB__STEPD_EVENT__INIT;
+	event_fill(s, &event, PB__STEPD_EVENT__KIND__FAILED);
+	event.text = "Kill task failed";
+	send_all(s, &event);
+}

@@ -1,0 +1,5 @@
+/* rlimits.h - resource limits, nice value and core size of tasks, as the submission carried them */
+#pragma once
+struct step;
+/* In the child, before it becomes the user. */
+void limits_apply(const struct step *s);

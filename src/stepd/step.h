@@ -1,0 +1,78 @@
+/* step.h - one step on one node: everything slurmstepd knows
+ *
+ * slurmstepd is one process a step. It is started by slurmd, lives on when slurmd dies, and ends when all tasks have ended and the
+ * completion has been written to the spool. Lifetime of everything here: the process.
+ * Invariants: `running` counts tasks with pid != 0 and not ended; a task that has ended is never signalled again. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "proto/agent.pb-c.h"
+
+#define STEP_ID_BATCH 0xfffffffbu
+#define STEP_ID_EXTERN 0xfffffffcu
+#define STEP_ID_INTERACTIVE 0xfffffffau
+
+struct io;
+struct pty;
+struct orders;
+
+/* What a forked child tells its parent before it execs or gives up: one page shared by all of them. */
+struct launch_note {
+	volatile int error;        /* errno of the first failure; 0: none */
+	char text[1024];           /* one line for people */
+};
+
+struct task {
+	uint32_t rank, local;      /* global and local id */
+	pid_t pid;                 /* 0: not started */
+	bool ended;
+	int status;                /* as from wait(2) */
+	struct rusage usage;
+	char **argv;               /* borrowed */
+	int in, out, err;          /* ends the task gets: descriptors or -1 (see io.h) */
+};
+
+enum contain_kind { CONTAIN_TREE, CONTAIN_CGROUP };
+
+struct step {
+	uv_loop_t loop;
+	Pb__StepdStart *start;
+	const Pb__StepCred *cred;
+	const Pb__LaunchSpec *spec;     /* a step; else NULL */
+	const Pb__BatchLaunch *batch;   /* a batch script; else NULL */
+	const Pb__StepNode *here;       /* our part of the layout */
+	uint32_t job_id, step_id, uid, gid;
+	const char *node;
+	char name[48];                  /* "5.batch", "5.0" */
+	char *script;                   /* path of the batch script */
+	struct task *task;
+	uint32_t tasks, running, started;
+	struct launch_note *note;
+	enum contain_kind contain;
+	char *cgroup;                   /* path of the step's cgroup, or NULL */
+	int cgroup_procs;               /* its cgroup.procs, open for writing, or -1 */
+	struct rusage stray;            /* used by processes adopted and reaped */
+	pid_t pgid;                     /* of the tasks */
+	struct io *io;
+	struct pty *pty;
+	struct orders *orders;
+	struct rlimit nofile;           /* as it was before we raised ours */
+	bool ending, killed, timed_out, oom, suspended;
+	int launch_error;               /* errno; the step did not run */
+	char *launch_text;
+	uint32_t kill_wait_sec;
+	uv_timer_t kill_timer;
+	bool kill_timer_on;
+};
+
+/* A setting slurmd handed over; NULL when it is not set. */
+const char *step_conf(const struct step *s, const char *key);
+uint64_t step_conf_num(const struct step *s, const char *key, uint64_t fallback);
+/* Note that the step cannot run (the first note stays). Returns -1. Also good in children: the note is shared. */
+int step_fail(struct step *s, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* All tasks of this node have ended, or could not be started: write the completion and leave. */
+void step_check_end(struct step *s);

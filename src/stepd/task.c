@@ -1,0 +1,236 @@
+/* task.c - forks, signals and reaps the tasks of a step
+ *
+ * A child works as root only until user_become(): it joins the cgroup, sets affinity, limits and nice value. As the user it changes directory, takes
+ * its three ends (io.h), runs TaskProlog and executes the program. What goes wrong before that is written to the shared note. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "stepd/affinity.h"
+#include "stepd/contain.h"
+#include "stepd/env.h"
+#include "stepd/io.h"
+#include "stepd/rlimits.h"
+#include "stepd/multi.h"
+#include "stepd/prolog.h"
+#include "stepd/step.h"
+#include "stepd/task.h"
+#include "stepd/user.h"
+
+static void give_up(struct step *s, int error, const char *what)
+{
+	step_fail(s, error, "%s: %s", what, strerror(error));
+	_exit(1);
+}
+
+static void signals_reset(void)
+{
+	sigset_t none;
+	sigemptyset(&none);
+	for (int sig = 1; sig < 32; sig++)
+		signal(sig, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static const char *work_dir(const struct step *s)
+{
+	if (s->spec)
+		return s->spec->cwd;
+	return s->cred->job->desc ? s->cred->job->desc->work_dir : NULL;
+}
+
+static uint32_t step_umask(const struct step *s)
+{
+	const Pb__JobDesc *d = s->cred->job->desc;
+	if (s->spec && s->spec->has_umask)
+		return s->spec->umask;
+	return d && d->has_umask ? d->umask : 022;
+}
+
+static void exec_program(struct step *s, char **argv, char **env)
+{
+	environ = env;
+	execvp(argv[0], argv);
+	int error = errno;
+	dprintf(2, "slurmstepd: error: execve(): %s: %s\n", argv[0], strerror(error));
+	_exit(error == ENOENT ? 2 : error & 0xff);
+}
+
+static void child_run(struct step *s, struct task *t)
+{
+	setpgid(0, s->pgid);
+	contain_join(s);
+	affinity_apply(s, t);
+	limits_apply(s);
+	int rc = user_become(s);
+	if (rc < 0)
+		give_up(s, -rc, "cannot become the job's user");
+	signals_reset();
+	umask((mode_t)step_umask(s));
+	io_child(s, t);
+	user_chdir(s, work_dir(s));
+	char **env = env_task(s, t);
+	env = prolog_run(s, t, env);
+	exec_program(s, t->argv, env);
+}
+
+static int task_fork(struct step *s, struct task *t)
+{
+	pid_t pid = fork();
+	if (pid < 0)
+		return step_fail(s, errno, "cannot fork task %u: %s", t->rank, strerror(errno));
+	if (!pid)
+		child_run(s, t);
+	setpgid(pid, s->pgid ? s->pgid : pid);
+	if (!s->pgid)
+		s->pgid = pid;
+	t->pid = pid;
+	s->running++;
+	s->started++;
+	return 0;
+}
+
+int task_prepare(struct step *s)
+{
+	s->tasks = s->batch ? 1 : (uint32_t)s->here->n_task_ids;
+	s->task = xcalloc(s->tasks ? s->tasks : 1, sizeof *s->task);
+	for (uint32_t i = 0; i < s->tasks; i++) {
+		struct task *t = &s->task[i];
+		t->local = i;
+		t->rank = s->batch ? 0 : s->here->task_ids[i];
+		t->in = t->out = t->err = -1;
+		t->argv = s->spec ? s->spec->argv : NULL;
+		if (s->spec && s->spec->n_multi_prog && multi_find(s, t) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static char **batch_argv(struct step *s)
+{
+	const Pb__JobDesc *d = s->cred->job->desc;
+	size_t n = d ? d->n_args : 0;
+	char **argv = xcalloc(n + 2, sizeof *argv);
+	argv[0] = s->script;
+	for (size_t i = 0; i < n; i++)
+		argv[i + 1] = d->args[i];
+	return argv;
+}
+
+int task_launch(struct step *s)
+{
+	env_prepare(s);
+	if (s->batch)
+		s->task[0].argv = batch_argv(s);
+	for (uint32_t i = 0; i < s->tasks; i++)
+		if (task_fork(s, &s->task[i]) < 0)
+			return -1;
+	io_launched(s);
+	return 0;
+}
+
+static struct task *task_find(struct step *s, pid_t pid)
+{
+	for (uint32_t i = 0; i < s->tasks; i++)
+		if (s->task[i].pid == pid && !s->task[i].ended)
+			return &s->task[i];
+	return NULL;
+}
+
+static void usage_add(struct rusage *sum, const struct rusage *one)
+{
+	timeradd(&sum->ru_utime, &one->ru_utime, &sum->ru_utime);
+	timeradd(&sum->ru_stime, &one->ru_stime, &sum->ru_stime);
+	if (one->ru_maxrss > sum->ru_maxrss)
+		sum->ru_maxrss = one->ru_maxrss;
+}
+
+void task_reap(struct step *s)
+{
+	struct rusage usage;
+	int status;
+	for (pid_t pid; (pid = wait4(-1, &status, WNOHANG, &usage)) > 0;) {
+		struct task *t = task_find(s, pid);
+		if (!t) {
+			if (!prolog_reaped(s, pid, status))
+				usage_add(&s->stray, &usage);
+			continue;
+		}
+		t->ended = true;
+		t->status = status;
+		t->usage = usage;
+		s->running--;
+		if (s->note->error && !s->launch_error) {
+			s->launch_error = s->note->error;
+			s->launch_text = xstrdup(s->note->text);
+			log_error("%s", s->note->text);
+		}
+		log_debug("task %u (%d) exited with status %d", t->rank, (int)pid, status);
+		prolog_task_end(s, t);
+		io_task_end(s, t);
+	}
+}
+
+void task_signal(struct step *s, int sig)
+{
+	if (sig == SIGKILL) {
+		s->killed = true;
+		contain_signal(s, sig);
+		return;
+	}
+	for (uint32_t i = 0; i < s->tasks; i++)
+		if (s->task[i].pid && !s->task[i].ended) {
+			killpg(s->pgid, sig);
+			return;
+		}
+}
+
+void task_signal_shell(struct step *s, int sig)
+{
+	if (s->tasks && s->task[0].pid && !s->task[0].ended)
+		kill(s->task[0].pid, sig);
+}
+
+static void on_kill_wait(uv_timer_t *timer)
+{
+	struct step *s = timer->data;
+	log_debug("step %s did not end within KillWait, sending SIGKILL", s->name);
+	contain_signal(s, SIGKILL);
+}
+
+void task_terminate(struct step *s, uint32_t kill_wait_sec)
+{
+	s->killed = true;
+	if (!kill_wait_sec) {
+		contain_signal(s, SIGKILL);
+		return;
+	}
+	if (s->kill_timer_on)
+		return;
+	contain_signal(s, SIGCONT);
+	contain_signal(s, SIGTERM);
+	s->kill_timer_on = true;
+	uv_timer_init(&s->loop, &s->kill_timer);
+	s->kill_timer.data = s;
+	uv_timer_start(&s->kill_timer, on_kill_wait, (uint64_t)kill_wait_sec * 1000, 1000);
+}
+
+int task_worst_status(const struct step *s)
+{
+	int worst = 0;
+	for (uint32_t i = 0; i < s->tasks; i++) {
+		int st = s->task[i].status;
+		if (WIFSIGNALED(st) ? !WIFSIGNALED(worst) || st > worst : !WIFSIGNALED(worst) && st > worst)
+			worst = st;
+	}
+	return worst;
+}
