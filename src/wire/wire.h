@@ -45,6 +45,7 @@ struct wire_auth_params {
 	const char *key_path;     /* daemons: the cluster key (0600); NULL in commands */
 	const char *sack_path;    /* socket that hands out tokens; NULL: only the key */
 	const char *munge_socket; /* NULL: munge's default */
+	uint32_t ttl_s;           /* life of a token; 0: 60 s, under munge 300 s */
 };
 int wire_auth_create(const struct wire_auth_params *p, struct wire_auth **ret, struct error *err);
 void wire_auth_destroy(struct wire_auth *a);
@@ -97,6 +98,7 @@ void wire_reply_error(struct wire_req *r, int code, const char *detail);
 struct wire_piece { const void *data; size_t len; };
 void wire_reply_pieces(struct wire_req *r, const struct wire_piece *piece, size_t n, void (*release)(void *arg), void *arg);
 uint64_t wire_server_connections(const struct wire_server *s);
+uint16_t wire_server_port(const struct wire_server *s);          /* the real one where 0 was asked for */
 
 /* An outgoing connection kept open to one peer, with reconnect on demand. */
 struct wire_link;
