@@ -1,7 +1,7 @@
 /* batchscript.h - what sbatch reads in a script: is it one, and its #SBATCH words
  *
  * Directives are read until the first line that is a command (neither empty nor a comment). Within a directive: words part at blanks; quotes
- * and backslashes as in a shell; '#' at the start of a word ends the line. Later directives are counted, not applied. */
+ * and backslashes (a backslash takes the next character, in quotes too); an unquoted '#' ends the line. Later directives are counted, not applied. */
 #pragma once
 #include <stddef.h>
 #include "base/error.h"

@@ -98,7 +98,7 @@ char *idset_format(const struct bitset *b)
 	return str_take(&s);
 }
 
-/* The whole set as one "first-last:step" with a step of at least 2 and at least 3 members, or NULL. */
+/* The whole set as one "first-last:step" with a step of at least 2 and at least 7 members (the limit of the reference), or NULL. */
 static char *as_stepped(const struct bitset *b)
 {
 	uint32_t first = bitset_next(b, 0), second, last, step, n = 2;
@@ -116,7 +116,7 @@ static char *as_stepped(const struct bitset *b)
 		last = i;
 		n++;
 	}
-	return n < 3 ? NULL : xasprintf("%u-%u:%u", first, last, step);
+	return n < 7 ? NULL : xasprintf("%u-%u:%u", first, last, step);
 }
 
 char *idset_format_array(const struct bitset *b, uint32_t max)

@@ -8,5 +8,5 @@
 int idset_parse(const char *text, uint32_t limit, struct bitset **ret, struct error *err);
 /* "0-3,7"; malloc'd; "" when empty. */
 char *idset_format(const struct bitset *b);
-/* As squeue prints array tasks: steps are folded ("1-9:2"), cut after `max` characters with "..." (0: never). */
+/* As squeue prints array tasks: an even step of 7 or more is folded ("1-13:2"), cut after `max` characters with "..." (0: never). */
 char *idset_format_array(const struct bitset *b, uint32_t max);
