@@ -1,0 +1,483 @@
+/* agent.c - see agent.h
+ *
+ * An order is one call to one node; its message is shared by all nodes it goes to. Invariants: orders to a node leave in the order they were given; a node has
+ * at most IN_FLIGHT of them out. What failed to arrive is tried again later (launches only while the job is still meant to start there).
+ * The core decides what a silent node means; this file only tells it that a node fell silent or spoke again. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "ctld/agent.h"
+#include "ctld/cred.h"
+#include "ctld/node_book.h"
+#include "ctld/replies.h"
+#include "ctld/scripts.h"
+#include "ctld/turn.h"
+#include "model/hostlist.h"
+#include "proto/agent.pb-c.h"
+
+#define IN_FLIGHT 32
+#define TICK_MS 100
+#define RETRY_FIRST_MS 200
+#define RETRY_MAX_MS 10000
+
+struct payload { int refs; ProtobufCMessage *msg; };
+struct order {
+	struct peer *peer;
+	struct ctld *d;
+	enum rpc rpc;
+	struct payload *load;
+	uint32_t job_id, restarts;
+	unsigned tries;
+	uint64_t due_ms;
+	struct order *next;
+};
+struct peer {
+	char *name;
+	struct wire_link *link;
+	struct order *head, **tail;
+	unsigned out;
+	bool wanted;                 /* still configured */
+	struct book_node book;
+	UT_hash_handle hh;
+};
+struct agent {
+	struct ctld *d;
+	struct peer *peers, *ping_next;
+	size_t peer_count, in_flight;
+	struct order *retry;
+	double ping_debt;
+	uv_timer_t tick;
+};
+
+/* How often each kind of order is tried. */
+static const struct order_kind { enum core_effect_type fx; enum rpc rpc; unsigned tries; int timeout_ms; } order_kinds[] = {
+	{ FX_LAUNCH_BATCH, RPC_D_BATCH, 5, 10000 }, { FX_SIGNAL, RPC_D_SIGNAL, 4, 10000 }, { FX_TERMINATE, RPC_D_TERMINATE, 100, 10000 },
+	{ FX_SUSPEND, RPC_D_SUSPEND, 4, 10000 }, { FX_NOTIFY, RPC_D_NOTIFY, 3, 10000 }, { FX_LOG, RPC_D_RECONFIG, 3, 5000 }, { FX_LOG, RPC_D_SHUTDOWN, 1, 3000 },
+};
+
+static const struct order_kind *kind_of(enum rpc rpc)
+{
+	for (size_t i = 0; i < sizeof order_kinds / sizeof *order_kinds; i++)
+		if (order_kinds[i].rpc == rpc)
+			return &order_kinds[i];
+	abort();
+}
+
+static enum rpc rpc_of(enum core_effect_type fx)
+{
+	for (size_t i = 0; i < sizeof order_kinds / sizeof *order_kinds; i++)
+		if (order_kinds[i].fx == fx)
+			return order_kinds[i].rpc;
+	abort();
+}
+
+static void payload_unref(struct payload *p)
+{
+	if (--p->refs)
+		return;
+	protobuf_c_message_free_unpacked(p->msg, NULL);
+	free(p);
+}
+
+static struct payload *payload_copy(const ProtobufCMessage *msg)
+{
+	struct payload *p = xcalloc(1, sizeof *p);
+	size_t len = protobuf_c_message_get_packed_size(msg);
+	uint8_t *data = xmalloc(len);
+	protobuf_c_message_pack(msg, data);
+	p->msg = protobuf_c_message_unpack(msg->descriptor, NULL, len, data);
+	assert(p->msg);
+	p->refs = 1;
+	free(data);
+	return p;
+}
+
+static struct peer *peer_find(struct agent *a, const char *name)
+{
+	struct peer *p;
+	HASH_FIND_STR(a->peers, name, p);
+	return p;
+}
+
+static void order_free(struct order *o)
+{
+	payload_unref(o->load);
+	free(o);
+}
+
+static void order_done(int code, const ProtobufCMessage *rsp, const char *detail, void *arg);
+
+static void peer_push(struct peer *p)
+{
+	while (p->head && p->out < IN_FLIGHT) {
+		struct order *o = p->head;
+		p->head = o->next;
+		if (!p->head)
+			p->tail = &p->head;
+		p->out++;
+		o->d->agent->in_flight++;
+		wire_link_call(p->link, o->rpc, o->load->msg, kind_of(o->rpc)->timeout_ms, order_done, o);
+	}
+}
+
+static void order_queue(struct order *o)
+{
+	o->next = NULL;
+	*o->peer->tail = o;
+	o->peer->tail = &o->next;
+	peer_push(o->peer);
+}
+
+static void order_give(struct ctld *d, const char *node, enum rpc rpc, struct payload *load, uint32_t job_id, uint32_t restarts)
+{
+	struct peer *p = peer_find(d->agent, node);
+	if (!p)
+		return;
+	struct order *o = xcalloc(1, sizeof *o);
+	*o = (struct order){ .peer = p, .d = d, .rpc = rpc, .load = load, .job_id = job_id, .restarts = restarts };
+	load->refs++;
+	order_queue(o);
+}
+
+/* --- results ---------------------------------------------------------------------------------- */
+/* Is the launch still meant: same run of the job, on this node? */
+static bool launch_is_wanted(struct order *o)
+{
+	const struct core_job *j = core_job_find(o->d->core, o->job_id);
+	Pb__JobRecord *r = j && core_job_is_running(j) ? reply_record(o->d, j) : NULL;
+	bool wanted = r && r->restarts == o->restarts && r->alloc && r->alloc->batch_host && !strcmp(r->alloc->batch_host, o->peer->name);
+	if (r)
+		pb__job_record__free_unpacked(r, NULL);
+	return wanted;
+}
+
+static bool retry_later(struct order *o)
+{
+	const struct order_kind *k = kind_of(o->rpc);
+	if (++o->tries >= k->tries || o->d->stopping || !o->peer->wanted)
+		return false;
+	if (o->rpc == RPC_D_BATCH && !launch_is_wanted(o))
+		return false;
+	if (o->rpc == RPC_D_TERMINATE && !core_job_find(o->d->core, o->job_id))
+		return false;
+	unsigned shift = o->tries < 6 ? o->tries - 1 : 5;
+	uint64_t wait = RETRY_FIRST_MS << shift;
+	o->due_ms = ctld_now_ms() + (wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS);
+	o->next = o->d->agent->retry;
+	o->d->agent->retry = o;
+	return true;
+}
+
+static void launch_result(struct order *o, int code, const char *detail, bool drain)
+{
+	struct core_event ev = { .type = EV_LAUNCH_RESULT };
+	ev.launch.job_id = o->job_id;
+	ev.launch.restarts = o->restarts;
+	ev.launch.node = o->peer->name;
+	ev.launch.code = code;
+	ev.launch.detail = detail;
+	ev.launch.drain = drain;
+	if (code)
+		log_error("launch of JobId=%u on node %s: %s", o->job_id, o->peer->name, detail && *detail ? detail : error_text(code));
+	turn_step(o->d, &ev);
+}
+
+/* Nothing of the job is there (it ended before slurmd knew it): that is the end we asked for. */
+static void nothing_there(struct order *o)
+{
+	const Pb__TerminateReq *m = (const Pb__TerminateReq *)o->load->msg;
+	Pb__NodeEvent e = PB__NODE_EVENT__INIT;
+	struct core_event ev = { .type = EV_NODE_EVENT };
+	if (m->has_step_id)
+		return;
+	e.kind = PB__NODE_EVENT__KIND__EPILOG_DONE;
+	e.has_job_id = true;
+	e.job_id = o->job_id;
+	e.has_restarts = m->has_restarts;
+	e.restarts = m->restarts;
+	ev.node_event.node = o->peer->name;
+	ev.node_event.event = &e;
+	turn_step(o->d, &ev);
+}
+
+static bool is_transport(int code) { return code == -ESLURM_COMM || code == -ESLURM_SOCKET_TIMEOUT; }
+
+static void order_done(int code, const ProtobufCMessage *rsp, const char *detail, void *arg)
+{
+	struct order *o = arg;
+	struct peer *p = o->peer;
+	p->out--;
+	o->d->agent->in_flight--;
+	if (code == -ECANCELED) { /* the link is being taken down */
+		order_free(o);
+		return;
+	}
+	if (!(is_transport(code) && retry_later(o))) {
+		if (!code && o->rpc == RPC_D_BATCH) {
+			code = -(int)((const Pb__LaunchRsp *)rsp)->code;
+			detail = ((const Pb__LaunchRsp *)rsp)->detail;
+		} else if (!code && rsp) {
+			code = -(int)((const Pb__Result *)rsp)->code;
+			detail = ((const Pb__Result *)rsp)->detail;
+		}
+		if (o->rpc == RPC_D_BATCH && (!code || launch_is_wanted(o)))
+			launch_result(o, code, detail, false);
+		else if (o->rpc == RPC_D_TERMINATE && code == -ESLURM_INVALID_JOB_ID)
+			nothing_there(o);
+		else if (code)
+			log_debug("%s of JobId=%u on node %s: %s", rpc_row((uint16_t)o->rpc)->name, o->job_id, p->name, detail && *detail ? detail : error_text(code));
+		order_free(o);
+	}
+	peer_push(p);
+}
+
+/* --- effects ---------------------------------------------------------------------------------- */
+struct launch { Pb__JobRecord *job; char *node; };
+
+static void launch_send(struct ctld *d, void *arg)
+{
+	struct launch *l = arg;
+	struct error err = { 0 };
+	void *script = NULL;
+	size_t len = 0;
+	int rc = scripts_get(d, l->job->job_id, l->job->array_job_id, &script, &len, &err);
+	Pb__SignedBatch *b = rc ? NULL : cred_batch(d, l->job, script, len);
+	if (b) {
+		struct payload *load = xcalloc(1, sizeof *load);
+		load->refs = 1;
+		load->msg = &b->base;
+		order_give(d, l->node, RPC_D_BATCH, load, l->job->job_id, l->job->restarts);
+		payload_unref(load);
+	} else {
+		struct core_event ev = { .type = EV_LAUNCH_RESULT };
+		log_error("JobId=%u cannot be started: its script cannot be read: %s", l->job->job_id, rc ? err.line : "record is malformed");
+		ev.launch.job_id = l->job->job_id;
+		ev.launch.restarts = l->job->restarts;
+		ev.launch.node = l->node;
+		ev.launch.code = -ESLURM_SCRIPT_MISSING;
+		ev.launch.detail = "batch script cannot be read from the state file";
+		turn_step(d, &ev);
+	}
+	free(script);
+	pb__job_record__free_unpacked(l->job, NULL);
+	free(l->node);
+	free(l);
+}
+
+void agent_launch(struct ctld *d, const struct core_effect *e)
+{
+	const struct core_job *j = core_job_find(d->core, e->job_id);
+	assert(j && e->nodes);
+	struct launch *l = xmalloc(sizeof *l);
+	*l = (struct launch){ reply_record(d, j), xstrdup(e->nodes) };
+	turn_after(d, launch_send, l);
+}
+
+struct tell { enum rpc rpc; uint32_t job_id; char *nodes; struct payload *load; };
+
+static void tell_send(struct ctld *d, void *arg)
+{
+	struct tell *t = arg;
+	struct hostlist hl = HOSTLIST_INIT;
+	if (!hostlist_add(&hl, t->nodes, NULL))
+		for (size_t i = 0; i < hl.count; i++)
+			order_give(d, hl.name[i], t->rpc, t->load, t->job_id, 0);
+	hostlist_fini(&hl);
+	payload_unref(t->load);
+	free(t->nodes);
+	free(t);
+}
+
+void agent_tell(struct ctld *d, const struct core_effect *e)
+{
+	assert(e->nodes && e->msg);
+	struct tell *t = xmalloc(sizeof *t);
+	*t = (struct tell){ rpc_of(e->type), e->job_id, xstrdup(e->nodes), payload_copy(e->msg) };
+	turn_after(d, tell_send, t);
+}
+
+void agent_tell_all(struct ctld *d, enum rpc rpc)
+{
+	Pb__Empty empty = PB__EMPTY__INIT;
+	struct payload *load = payload_copy(&empty.base);
+	for (struct peer *p = d->agent->peers; p; p = p->hh.next)
+		order_give(d, p->name, rpc, load, 0, 0);
+	payload_unref(load);
+}
+
+/* --- signs of life ---------------------------------------------------------------------------- */
+unsigned agent_ping_sec(const struct ctld *d)
+{
+	uint64_t timeout = conf_num(d->conf, CONF_SlurmdTimeout);
+	if (!timeout || timeout == UINT64_MAX)
+		timeout = 300;
+	return timeout < 6 ? 1 : (unsigned)(timeout / 3 < 100 ? timeout / 3 : 100);
+}
+
+static void ping_done(int code, const ProtobufCMessage *rsp, const char *detail, void *arg)
+{
+	struct peer *p = arg;
+	if (code == -ECANCELED)
+		return;
+	enum book_do what = book_answer(&p->book, code);
+	struct ctld *d = p->book.d;
+	if (d->stopping)
+		return;
+	if (what == BOOK_ASK_AGAIN)
+		agent_ask(d, p->name);
+	else if (what == BOOK_LOST)
+		book_contact(d, p->name, false);
+	else if (what == BOOK_BACK)
+		book_returned(d, p->name, (const Pb__NodeStatusRsp *)rsp);
+}
+
+static void peer_ping(struct peer *p)
+{
+	Pb__Empty empty = PB__EMPTY__INIT;
+	if (!book_may_ask(&p->book))
+		return;
+	wire_link_call(p->link, RPC_D_PING, &empty.base, (int)(agent_ping_sec(p->book.d) * 1000 < 5000 ? 2000 : 5000), ping_done, p);
+}
+
+void agent_ask(struct ctld *d, const char *node)
+{
+	struct peer *p = peer_find(d->agent, node);
+	if (p)
+		peer_ping(p);
+}
+
+static void link_broke(void *arg)
+{
+	struct peer *p = arg;
+	if (!p->book.d->stopping)
+		peer_ping(p);
+}
+
+void agent_heard(struct ctld *d, const char *node)
+{
+	struct peer *p = peer_find(d->agent, node);
+	if (p)
+		book_heard(&p->book);
+}
+
+/* Pings are spread: each tick its share of the round; the first round as fast as may be. */
+static void ping_some(struct agent *a)
+{
+	double round = agent_ping_sec(a->d) * 1000.0 / TICK_MS;
+	a->ping_debt += (double)a->peer_count / round;
+	for (; a->ping_debt >= 1 && a->peer_count; a->ping_debt--) {
+		if (!a->ping_next)
+			a->ping_next = a->peers;
+		peer_ping(a->ping_next);
+		a->ping_next = a->ping_next->hh.next;
+	}
+}
+
+static void on_tick(uv_timer_t *h)
+{
+	struct agent *a = h->data;
+	uint64_t now = ctld_now_ms();
+	struct order *list = a->retry;
+	a->retry = NULL;
+	while (list) {
+		struct order *next = list->next;
+		if (list->due_ms <= now) {
+			order_queue(list);
+		} else {
+			list->next = a->retry;
+			a->retry = list;
+		}
+		list = next;
+	}
+	ping_some(a);
+}
+
+/* --- peers ------------------------------------------------------------------------------------ */
+static void peer_add(struct ctld *d, uint32_t index)
+{
+	uint16_t port;
+	const char *name = core_node_name(d->core, index), *addr = core_node_addr(d->core, index, &port);
+	struct peer *p = peer_find(d->agent, name);
+	if (p) {
+		wire_link_set_addr(p->link, addr, port);
+		p->wanted = true;
+		return;
+	}
+	p = xcalloc(1, sizeof *p);
+	p->name = xstrdup(name);
+	p->tail = &p->head;
+	p->wanted = true;
+	p->book.d = d;
+	p->link = wire_link_create(d->loop, d->auth, addr, port);
+	wire_link_on_break(p->link, link_broke, p);
+	HASH_ADD_KEYPTR(hh, d->agent->peers, p->name, strlen(p->name), p);
+	d->agent->peer_count++;
+}
+
+static void peer_drop(struct agent *a, struct peer *p)
+{
+	for (struct order **o = &a->retry, *x; (x = *o);) {
+		if (x->peer == p) {
+			*o = x->next;
+			order_free(x);
+		} else {
+			o = &x->next;
+		}
+	}
+	HASH_DEL(a->peers, p);
+	a->peer_count--;
+	if (a->ping_next == p)
+		a->ping_next = NULL;
+	while (p->head) {
+		struct order *o = p->head;
+		p->head = o->next;
+		order_free(o);
+	}
+	p->tail = &p->head;
+	wire_link_destroy(p->link); /* its calls end with -ECANCELED now */
+	free(p->name);
+	free(p);
+}
+
+void agent_nodes_changed(struct ctld *d)
+{
+	struct peer *p, *tmp;
+	HASH_ITER(hh, d->agent->peers, p, tmp)
+		p->wanted = false;
+	for (size_t i = 0; i < core_node_count(d->core); i++)
+		peer_add(d, (uint32_t)i);
+	HASH_ITER(hh, d->agent->peers, p, tmp)
+		if (!p->wanted)
+			peer_drop(d->agent, p);
+	d->agent->ping_next = NULL;
+	d->agent->ping_debt = (double)d->agent->peer_count;
+}
+
+struct agent *agent_create(struct ctld *d)
+{
+	struct agent *a = xcalloc(1, sizeof *a);
+	a->d = d;
+	uv_timer_init(d->loop, &a->tick);
+	a->tick.data = a;
+	uv_timer_start(&a->tick, on_tick, 1, TICK_MS);
+	uv_unref((uv_handle_t *)&a->tick);
+	return a;
+}
+
+static void agent_free(uv_handle_t *h) { free(h->data); }
+
+void agent_destroy(struct agent *a)
+{
+	struct peer *p, *tmp;
+	if (!a)
+		return;
+	HASH_ITER(hh, a->peers, p, tmp)
+		peer_drop(a, p);
+	uv_close((uv_handle_t *)&a->tick, agent_free);
+}
+
+size_t agent_in_flight(const struct agent *a) { return a->in_flight; }

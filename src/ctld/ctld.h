@@ -1,0 +1,60 @@
+/* ctld.h - what the files of slurmctld share: the one object of the process
+ *
+ * Everything here lives on the loop's thread. Other threads (store writer, identity look-ups) share nothing with it but the queues of
+ * commit.c and ident.c. Where to start reading: turn.h (one turn), rpc.c (what can be asked), agent.c (what is told to the nodes). */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/error.h"
+#include "conf/conf.h"
+#include "core/core.h"
+#include "store/store.h"
+#include "wire/wire.h"
+
+struct turns;
+struct commit;
+struct agent;
+struct acct;
+struct idents;
+struct cred;
+struct waiters;
+struct reads;
+
+struct ctld {
+	uv_loop_t *loop;
+	char *conf_file;             /* as given with -f; NULL: the usual places */
+	struct conf *conf;
+	struct wire_auth *auth;
+	struct wire_server *server;
+	struct sack *sack;
+	struct core *core;
+	struct store *store;
+	struct turns *turns;
+	struct commit *commit;
+	struct agent *agent;
+	struct acct *acct;
+	struct idents *idents;
+	struct cred *cred;
+	struct waiters *waiters;
+	struct reads *reads;
+	uint32_t slurm_uid;
+	char hostname[256];
+	uint64_t boot_ms;
+	bool stopping;
+	bool clear_state, ignore_errors, foreground;
+	int verbose;
+	uint64_t submits, calls, refused;
+};
+
+/* Milliseconds since the epoch, never backwards. */
+uint64_t ctld_now_ms(void);
+/* Ends the daemon: what was acknowledged is on disk, the rest is finished first. */
+void ctld_stop(struct ctld *d);
+/* Reads the configuration again and puts it in force; on error the old one stays. */
+int ctld_reconfigure(struct ctld *d, struct error *err);
+/* rpc.c */
+void rpc_handle(struct wire_req *req, void *arg);
+bool rpc_policy(const struct wire_identity *id, enum rpc_who who, void *arg);
+bool ctld_is_admin(const struct ctld *d, uint32_t uid);

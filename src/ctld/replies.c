@@ -1,0 +1,90 @@
+/* replies.c - see replies.h */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "ctld/replies.h"
+#include "ctld/turn.h"
+#include "model/hostlist.h"
+
+void reply_caller(struct ctld *d, const struct wire_req *req, const struct ident *id, struct core_caller *ret)
+{
+	const struct wire_identity *who = wire_req_identity(req);
+	if (!id)
+		id = ident_now(d, who->uid);
+	*ret = (struct core_caller){ .uid = who->uid, .gid = who->gid, .user = id->user, .group = id->group };
+	ret->admin = ret->oper = ctld_is_admin(d, who->uid);
+}
+
+Pb__JobRecord *reply_record(struct ctld *d, const struct core_job *j)
+{
+	size_t len;
+	const uint8_t *blob = core_job_blob(d->core, j, &len);
+	return pb__job_record__unpack(NULL, len, blob);
+}
+
+static void add_addrs(struct ctld *d, Pb__AllocInfo *a, const char *nodes)
+{
+	struct hostlist hl = HOSTLIST_INIT;
+	if (hostlist_add(&hl, nodes, NULL))
+		return;
+	a->addr = xcalloc(hl.count, sizeof *a->addr);
+	for (size_t i = 0; i < hl.count; i++) {
+		int at = core_node_find(d->core, hl.name[i]);
+		if (at < 0)
+			continue;
+		uint16_t port;
+		Pb__NodeAddr *n = xmalloc(sizeof *n);
+		pb__node_addr__init(n);
+		n->name = xstrdup(hl.name[i]);
+		n->addr = xstrdup(core_node_addr(d->core, (uint32_t)at, &port));
+		n->port = port;
+		a->addr[a->n_addr++] = n;
+	}
+	hostlist_fini(&hl);
+}
+
+Pb__AllocInfo *reply_alloc(struct ctld *d, uint32_t job_id)
+{
+	const struct core_job *j = core_job_find(d->core, job_id);
+	Pb__JobRecord *r = j ? reply_record(d, j) : NULL;
+	if (!r || !r->alloc) {
+		if (r)
+			pb__job_record__free_unpacked(r, NULL);
+		return NULL;
+	}
+	Pb__AllocInfo *a = xmalloc(sizeof *a);
+	pb__alloc_info__init(a);
+	a->job = r;
+	add_addrs(d, a, r->alloc->nodes);
+	return a;
+}
+
+void reply_alloc_free(Pb__AllocInfo *a)
+{
+	if (a)
+		pb__alloc_info__free_unpacked(a, NULL);
+}
+
+Pb__SignedCred *reply_step_cred(struct ctld *d, Pb__StepCreateRsp *step, uint32_t job_id, const Pb__StepDesc *desc, const Pb__JobRecord *job)
+{
+	const struct core_job *j = core_job_find(d->core, job_id);
+	Pb__JobRecord *own = NULL;
+	if (step->code || !step->layout || !j)
+		return NULL;
+	if (!job)
+		job = own = reply_record(d, j);
+	if (job)
+		step->cred = cred_step(d, job, step->step_id, step->layout, desc);
+	if (own)
+		pb__job_record__free_unpacked(own, NULL);
+	return step->cred;
+}
+
+void reply_result(struct ctld *d, struct wire_req *req, int code, const char *detail)
+{
+	Pb__Result r = PB__RESULT__INIT;
+	r.code = (uint32_t)abs(code);
+	r.detail = (char *)detail;
+	turn_reply(d, req, &r.base);
+}

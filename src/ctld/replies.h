@@ -1,0 +1,16 @@
+/* replies.h - parts of answers that several handlers put together */
+#pragma once
+#include "ctld/ctld.h"
+#include "ctld/cred.h"
+#include "ctld/ident.h"
+
+/* Who asks, for the core. id NULL: names are looked up here. */
+void reply_caller(struct ctld *d, const struct wire_req *req, const struct ident *id, struct core_caller *ret);
+/* The job's record, unpacked. */
+Pb__JobRecord *reply_record(struct ctld *d, const struct core_job *j);
+/* Record and node addresses of a job that has nodes; NULL when it has none. */
+Pb__AllocInfo *reply_alloc(struct ctld *d, uint32_t job_id);
+void reply_alloc_free(Pb__AllocInfo *a);
+/* Sign the step just made: sets step->cred, which the caller clears and frees. job NULL: taken from the core. NULL when the step was refused. */
+Pb__SignedCred *reply_step_cred(struct ctld *d, Pb__StepCreateRsp *step, uint32_t job_id, const Pb__StepDesc *desc, const Pb__JobRecord *job);
+void reply_result(struct ctld *d, struct wire_req *req, int code, const char *detail);

@@ -1,0 +1,75 @@
+/* rpc.c - which call is answered by which handler, and who may make it
+ *
+ * A handler answers at once (reads), or gives the core an event and answers when its outcome is on disk. While the store fails, calls
+ * that change something are refused here, before they reach the core. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "ctld/handlers.h"
+#include "ctld/turn.h"
+
+static const struct handler { rpc_fn fn; bool change; } handlers[] = {
+	[RPC_PING] = { rpc_ping, false },
+	[RPC_SUBMIT] = { rpc_submit, true },
+	[RPC_WAIT] = { rpc_wait, false },
+	[RPC_JOB_LIST] = { rpc_job_list, false },
+	[RPC_STEP_LIST] = { rpc_step_list, false },
+	[RPC_NODE_LIST] = { rpc_node_list, false },
+	[RPC_PART_LIST] = { rpc_part_list, false },
+	[RPC_CONFIG_SHOW] = { rpc_config_show, false },
+	[RPC_SCRIPT] = { rpc_script, false },
+	[RPC_KILL] = { rpc_kill, true },
+	[RPC_JOB_OP] = { rpc_job_op, true },
+	[RPC_JOB_UPDATE] = { rpc_job_update, true },
+	[RPC_NODE_UPDATE] = { rpc_node_update, true },
+	[RPC_PART_UPDATE] = { rpc_part_update, true },
+	[RPC_STEP_CREATE] = { rpc_step_create, true },
+	[RPC_STEP_DONE] = { rpc_step_done, false },
+	[RPC_JOB_DONE] = { rpc_job_done, true },
+	[RPC_ALLOC_INFO] = { rpc_alloc_info, false },
+	[RPC_RECONFIGURE] = { rpc_reconfigure, true },
+	[RPC_SHUTDOWN] = { rpc_shutdown, false },
+	[RPC_DIAG] = { rpc_diag, false },
+	[RPC_CONF_FETCH] = { rpc_conf_fetch, false },
+	[RPC_NODE_REGISTER] = { rpc_node_register, true },
+	[RPC_NODE_EVENT] = { rpc_node_event, true },
+};
+
+bool ctld_is_admin(const struct ctld *d, uint32_t uid) { return uid == 0 || uid == d->slurm_uid; }
+
+bool rpc_policy(const struct wire_identity *id, enum rpc_who who, void *arg)
+{
+	const struct ctld *d = arg;
+	switch (who) {
+	case RPC_WHO_OPEN:
+		return true;
+	case RPC_WHO_ANY:
+		return id->known;
+	case RPC_WHO_OPER:
+	case RPC_WHO_ADMIN:
+	case RPC_WHO_NODE:
+		return id->known && ctld_is_admin(d, id->uid);
+	}
+	return false;
+}
+
+void rpc_handle(struct wire_req *req, void *arg)
+{
+	struct ctld *d = arg;
+	unsigned n = wire_req_rpc(req);
+	const struct handler *h = n < sizeof handlers / sizeof *handlers ? &handlers[n] : NULL;
+	d->calls++;
+	log_debug2("call %s from uid %u at %s", rpc_row((uint16_t)n) ? rpc_row((uint16_t)n)->name : "?", wire_req_identity(req)->uid, wire_req_peer(req));
+	if (!h || !h->fn) {
+		d->refused++;
+		wire_reply_error(req, ESLURM_PROTOCOL, "this is slurmctld, which does not answer such a call");
+	} else if (d->stopping) {
+		wire_reply_error(req, ESLURM_DISABLED, "slurmctld is shutting down");
+	} else if (h->change && !turn_open_for_changes(d)) {
+		d->refused++;
+		wire_reply_error(req, ESLURM_STORE_FULL, error_text(ESLURM_STORE_FULL));
+	} else {
+		h->fn(d, req);
+	}
+}

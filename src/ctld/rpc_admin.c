@@ -1,0 +1,106 @@
+/* rpc_admin.c - calls about the daemon itself: ping, configuration, shutdown, counters */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "ctld/acct.h"
+#include "ctld/agent.h"
+#include "ctld/commit.h"
+#include "ctld/handlers.h"
+#include "ctld/replies.h"
+#include "ctld/turn.h"
+#include "ctld/waiters.h"
+
+void rpc_ping(struct ctld *d, struct wire_req *req)
+{
+	Pb__PingRsp rsp = PB__PING_RSP__INIT;
+	rsp.host = d->hostname;
+	rsp.now = ctld_now_ms() / 1000;
+	rsp.version = (char *)BERTH_VERSION;
+	rsp.has_primary = rsp.primary = true;
+	rsp.cluster = (char *)conf_str(d->conf, CONF_ClusterName);
+	wire_reply(req, &rsp.base);
+}
+
+void rpc_reconfigure(struct ctld *d, struct wire_req *req)
+{
+	struct error err = { 0 };
+	int rc = ctld_reconfigure(d, &err);
+	reply_result(d, req, rc, rc ? err.line : NULL);
+}
+
+static void shutdown_now(struct ctld *d, void *arg) { ctld_stop(d); }
+
+void rpc_shutdown(struct ctld *d, struct wire_req *req)
+{
+	const Pb__ShutdownReq *m = (const Pb__ShutdownReq *)wire_req_msg(req);
+	log_info("shutdown asked for by uid %u%s", wire_req_identity(req)->uid, m->controller_only ? " (controller only)" : "");
+	if (!m->controller_only)
+		agent_tell_all(d, RPC_D_SHUTDOWN);
+	reply_result(d, req, 0, NULL);
+	turn_after(d, shutdown_now, NULL);
+}
+
+struct counters { Pb__Counter *at, **list; size_t n, cap, list_cap; };
+
+static void count(struct counters *c, const char *name, int64_t value)
+{
+	c->at = xgrow(c->at, &c->cap, c->n + 1, sizeof *c->at);
+	pb__counter__init(&c->at[c->n]);
+	c->at[c->n].name = (char *)name;
+	c->at[c->n++].value = value;
+}
+
+void rpc_diag(struct ctld *d, struct wire_req *req)
+{
+	struct counters c = { 0 };
+	const char *name;
+	int64_t value;
+	Pb__DiagRsp rsp = PB__DIAG_RSP__INIT;
+	for (size_t i = 0; core_counter(d->core, i, &name, &value); i++)
+		count(&c, name, value);
+	count(&c, "boot_time", (int64_t)(d->boot_ms / 1000));
+	count(&c, "calls", (int64_t)d->calls);
+	count(&c, "calls_refused", (int64_t)d->refused);
+	count(&c, "submissions", (int64_t)d->submits);
+	count(&c, "connections", (int64_t)wire_server_connections(d->server));
+	count(&c, "waiters", (int64_t)waiters_count(d->waiters));
+	count(&c, "commits", (int64_t)commit_count(d->commit));
+	count(&c, "commit_batches_in_flight", (int64_t)commit_in_flight(d->commit));
+	count(&c, "commit_bytes_in_flight", (int64_t)commit_bytes(d->commit));
+	count(&c, "store_failing", commit_is_failing(d->commit));
+	count(&c, "agent_calls_in_flight", (int64_t)agent_in_flight(d->agent));
+	count(&c, "dbd_agent_queue", (int64_t)acct_queued(d->acct));
+	c.list = xcalloc(c.n, sizeof *c.list);
+	for (size_t i = 0; i < c.n; i++)
+		c.list[i] = &c.at[i];
+	rsp.counter = c.list;
+	rsp.n_counter = c.n;
+	rsp.now = ctld_now_ms() / 1000;
+	wire_reply(req, &rsp.base);
+	free(c.list);
+	free(c.at);
+}
+
+void rpc_conf_fetch(struct ctld *d, struct wire_req *req)
+{
+	const Pb__ConfFetchReq *m = (const Pb__ConfFetchReq *)wire_req_msg(req);
+	Pb__ConfFetchRsp rsp = PB__CONF_FETCH_RSP__INIT;
+	const struct conf_text *text;
+	size_t n = conf_files(d->conf, &text);
+	Pb__ConfFile *file = xcalloc(n + 1, sizeof *file), **list = xcalloc(n + 1, sizeof *list);
+	rsp.has_hash = true;
+	rsp.hash = conf_hash(d->conf);
+	for (size_t i = 0; i < n; i++) {
+		pb__conf_file__init(&file[i]);
+		file[i].name = (char *)text[i].name;
+		file[i].data = (ProtobufCBinaryData){ text[i].len, (uint8_t *)text[i].data };
+		list[i] = &file[i];
+	}
+	rsp.file = list;
+	rsp.n_file = m->has_have_hash && m->have_hash == rsp.hash ? 0 : n;
+	wire_reply(req, &rsp.base);
+	free(list);
+	free(file);
+}
