@@ -46,7 +46,7 @@ static void pop(struct acct *a, bool remove_record)
 {
 	struct item *i = &a->item[a->first++];
 	if (remove_record)
-		turn_remove(a->d, STORE_DBD_QUEUE, i->seq);
+		turn_remove_lazily(a->d, STORE_DBD_QUEUE, i->seq);
 	if (i->data)
 		a->memory -= i->len;
 	free(i->data);

@@ -24,7 +24,8 @@ struct reads;
 
 struct ctld {
 	uv_loop_t *loop;
-	char *conf_file;             /* as given with -f; NULL: the usual places */
+	char *conf_file;             /* absolute */
+	char *log_file;              /* -L; NULL: SlurmctldLogFile */
 	struct conf *conf;
 	struct wire_auth *auth;
 	struct wire_server *server;

@@ -14,6 +14,7 @@
 #include "ctld/acct.h"
 #include "ctld/agent.h"
 #include "ctld/commit.h"
+#include "ctld/reads.h"
 #include "ctld/scripts.h"
 #include "ctld/turn.h"
 #include "ctld/waiters.h"
@@ -22,6 +23,7 @@
 #define BACKLOG_MAX (64u << 20)      /* bytes on the way to the disk; then no new calls are read */
 #define PLAN_BUDGET 256              /* placements tried between two looks at the sockets */
 #define HELD_TIMER_MS 200            /* while the store fails, timers are tried again so often */
+#define LAZY_MS 1000                 /* removals that nobody waits for */
 #define TRIM_JOBS 2048               /* give memory back to the system after so many jobs were forgotten */
 
 struct action { turn_fn fn; void *arg; };
@@ -39,7 +41,8 @@ struct turns {
 	uv_check_t check;
 	uv_prepare_t prepare;
 	uv_idle_t plan;
-	uv_timer_t timer;
+	uv_timer_t timer, lazy_timer;
+	struct commit_batch *lazy;       /* removals that go with the next batch */
 	bool plan_wanted, paused;
 	size_t forgotten;                /* jobs removed since memory was last given back */
 	struct call **calls;
@@ -118,6 +121,29 @@ void turn_remove(struct ctld *d, enum store_table table, uint64_t key)
 	commit_batch_remove(batch_of(d->turns), table, key);
 }
 
+static void lazy_due(uv_timer_t *h) { (void)batch_of(h->data); }
+
+void turn_remove_lazily(struct ctld *d, enum store_table table, uint64_t key)
+{
+	struct turns *t = d->turns;
+	if (!t->lazy) {
+		t->lazy = commit_batch_create();
+		uv_timer_start(&t->lazy_timer, lazy_due, LAZY_MS, 0);
+	}
+	commit_batch_remove(t->lazy, table, key);
+}
+
+static void take_lazy(struct turns *t)
+{
+	if (!t->lazy)
+		return;
+	for (size_t i = 0; i < t->lazy->puts; i++)
+		commit_batch_remove(t->batch, t->lazy->put[i].table, t->lazy->put[i].key);
+	commit_batch_destroy(t->lazy);
+	t->lazy = NULL;
+	uv_timer_stop(&t->lazy_timer);
+}
+
 bool turn_open_for_changes(const struct ctld *d) { return !commit_is_failing(d->commit); }
 
 /* --- calls that wait for the core's answer ---------------------------------------------------- */
@@ -139,14 +165,24 @@ struct call *call_create(struct ctld *d, struct wire_req *req, call_finish_fn fi
 	return c;
 }
 
-static void call_answer(struct turns *t, uint64_t token, const ProtobufCMessage *msg)
+static struct call *call_take(struct turns *t, uint64_t token)
 {
 	uint32_t slot = (uint32_t)token - 1;
 	struct call *c = token && slot < t->call_cap ? t->calls[slot] : NULL;
 	if (!c || c->token != token)
-		return;
+		return NULL;
 	t->calls[slot] = NULL;
 	numbers_add(&t->free_calls, slot);
+	return c;
+}
+
+void call_forget(struct ctld *d, uint64_t token) { free(call_take(d->turns, token)); }
+
+static void call_answer(struct turns *t, uint64_t token, const ProtobufCMessage *msg)
+{
+	struct call *c = call_take(t, token);
+	if (!c)
+		return;
 	c->finish(t->d, c, msg);
 	free(c);
 }
@@ -223,6 +259,7 @@ void turn_step(struct ctld *d, struct core_event *ev)
 	assert(!t->step_out);
 	ev->time_ms = ctld_now_ms();
 	core_step(d->core, ev, t->fx);
+	reads_core_changed(d->reads);
 	bool wait = must_wait(ev, t->fx);
 	t->step_out = wait ? &t->actions : &now;
 	for (size_t i = 0; i < effects_count(t->fx); i++) {
@@ -318,6 +355,7 @@ void turn_close(struct ctld *d)
 		return;
 	}
 	struct commit_batch *b = batch_of(t);
+	take_lazy(t);
 	b->user = xmemdup(&t->actions, sizeof t->actions);
 	t->actions = (struct actions){ 0 };
 	t->batch = NULL;
@@ -384,7 +422,8 @@ struct turns *turns_create(struct ctld *d)
 	uv_prepare_init(d->loop, &t->prepare);
 	uv_idle_init(d->loop, &t->plan);
 	uv_timer_init(d->loop, &t->timer);
-	t->check.data = t->prepare.data = t->plan.data = t->timer.data = t;
+	uv_timer_init(d->loop, &t->lazy_timer);
+	t->check.data = t->prepare.data = t->plan.data = t->timer.data = t->lazy_timer.data = t;
 	d->commit = commit_start(d->loop, d->store, batch_done, store_changed, t);
 	return t;
 }
@@ -397,24 +436,4 @@ void turns_start(struct ctld *d)
 	uv_unref((uv_handle_t *)&t->check);
 	uv_unref((uv_handle_t *)&t->prepare);
 	uv_unref((uv_handle_t *)&t->timer);
-}
-
-void turns_destroy(struct turns *t)
-{
-	if (!t)
-		return;
-	uv_close((uv_handle_t *)&t->check, NULL);
-	uv_close((uv_handle_t *)&t->prepare, NULL);
-	uv_close((uv_handle_t *)&t->plan, NULL);
-	uv_close((uv_handle_t *)&t->timer, NULL);
-	while (uv_run(t->d->loop, UV_RUN_NOWAIT) && uv_is_closing((uv_handle_t *)&t->timer) && uv_loop_alive(t->d->loop))
-		break;
-	for (size_t i = 0; i < t->call_cap; i++)
-		free(t->calls[i]);
-	free(t->calls);
-	free(t->free_calls.at);
-	free(t->jobs.at);
-	free(t->nodes.at);
-	effects_destroy(t->fx);
-	free(t);
 }

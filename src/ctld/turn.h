@@ -7,7 +7,6 @@
 #include "ctld/ctld.h"
 
 struct turns *turns_create(struct ctld *d);
-void turns_destroy(struct turns *t);
 /* Fills the event's time. */
 void turn_step(struct ctld *d, struct core_event *ev);
 /* Run fn(d, arg) when all that happened up to now is on disk; at the end of this turn if nothing waits. */
@@ -16,6 +15,8 @@ void turn_after(struct ctld *d, turn_fn fn, void *arg);
 /* A record that is not the core's (script, accounting queue). put takes `data`. */
 void turn_put(struct ctld *d, enum store_table t, uint64_t key, void *data, size_t len);
 void turn_remove(struct ctld *d, enum store_table t, uint64_t key);
+/* The same, but it need not be soon: goes with the next batch, or within LAZY_MS. */
+void turn_remove_lazily(struct ctld *d, enum store_table t, uint64_t key);
 void turn_close(struct ctld *d);
 /* May changes be taken now? False while the store fails. */
 bool turn_open_for_changes(const struct ctld *d);
@@ -31,10 +32,10 @@ struct call {
 	call_finish_fn finish;
 	void *arg;
 	uint64_t token;
-	uint32_t job_id;
-	bool changed;                /* the event changed the record of a job, job_id */
 };
 /* The token goes into the event. The call is freed after finish. */
 struct call *call_create(struct ctld *d, struct wire_req *req, call_finish_fn finish);
+/* If it has not been answered, nobody waits any more. */
+void call_forget(struct ctld *d, uint64_t token);
 /* Answer when durable. The message is packed now. */
 void turn_reply(struct ctld *d, struct wire_req *req, const ProtobufCMessage *msg);

@@ -1,0 +1,153 @@
+/* core_config.c - see core_config.h */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "ctld/core_config.h"
+#include "ctld/turn.h"
+
+#define SACK_DEFAULT "/run/slurm/sack.socket"
+
+static uint32_t num(const struct conf *c, enum conf_key k)
+{
+	uint64_t v = conf_num(c, k);
+	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
+}
+
+/* 0 where unset or unlimited. */
+static uint32_t num_or_0(const struct conf *c, enum conf_key k)
+{
+	uint64_t v = conf_num(c, k);
+	return v >= UINT32_MAX ? 0 : (uint32_t)v;
+}
+
+static uint64_t mem(const struct conf *c, enum conf_key k)
+{
+	uint64_t v = conf_num(c, k);
+	return v == UINT64_MAX ? 0 : v;
+}
+
+/* A number among SchedulerParameters. */
+static uint32_t sched_opt(const struct conf *c, const char *word, uint32_t otherwise)
+{
+	char buf[64];
+	unsigned long long v;
+	const char *text = conf_opt(c, CONF_SchedulerParameters, word, buf, sizeof buf);
+	return text && !str_to_u64(text, 0, UINT32_MAX, &v) ? (uint32_t)v : otherwise;
+}
+
+static uint32_t enforce_limits(const struct conf *c)
+{
+	const char *v = conf_str(c, CONF_EnforcePartLimits);
+	if (!v || str_eq_nocase(v, "NO"))
+		return 0;
+	return str_eq_nocase(v, "ANY") ? 1 : 2;
+}
+
+static void select_params(const struct conf *c, struct core_params *p)
+{
+	const char *v = conf_str(c, CONF_SelectTypeParameters);
+	p->select_cores = !v || strcasestr(v, "CR_Core") != NULL;
+	p->select_memory = !v || strcasestr(v, "Memory") != NULL;
+	p->one_task_per_core = conf_has(c, CONF_SelectTypeParameters, "CR_ONE_TASK_PER_CORE");
+}
+
+void core_config_params(const struct conf *c, struct core_params *p)
+{
+	const char *const *list;
+	memset(p, 0, sizeof *p);
+	p->cluster = conf_str(c, CONF_ClusterName);
+	p->first_job_id = num(c, CONF_FirstJobId);
+	p->max_job_id = num(c, CONF_MaxJobId);
+	p->max_job_count = num(c, CONF_MaxJobCount);
+	p->max_array_size = num(c, CONF_MaxArraySize);
+	p->min_job_age_sec = num(c, CONF_MinJobAge);
+	p->kill_wait_sec = num(c, CONF_KillWait);
+	p->slurmd_timeout_sec = num(c, CONF_SlurmdTimeout);
+	p->inactive_limit_sec = num_or_0(c, CONF_InactiveLimit);
+	p->wait_sec = num_or_0(c, CONF_WaitTime);
+	p->over_time_limit_min = num(c, CONF_OverTimeLimit);
+	p->complete_wait_sec = num_or_0(c, CONF_CompleteWait);
+	p->batch_start_timeout_sec = num(c, CONF_BatchStartTimeout);
+	p->unkillable_step_timeout_sec = num(c, CONF_UnkillableStepTimeout);
+	p->max_step_count = num(c, CONF_MaxStepCount);
+	p->return_to_service = num(c, CONF_ReturnToService);
+	p->requeue_delay_sec = sched_opt(c, "requeue_delay", 120);
+	p->job_requeue = conf_num(c, CONF_JobRequeue) != 0;
+	select_params(c, p);
+	p->backfill = !conf_str(c, CONF_SchedulerType) || str_eq_nocase(conf_str(c, CONF_SchedulerType), "sched/backfill");
+	p->bf_window_min = sched_opt(c, "bf_window", 1440);
+	p->bf_resolution_sec = sched_opt(c, "bf_resolution", 60);
+	p->bf_max_job_test = sched_opt(c, "bf_max_job_test", 500);
+	p->enforce_part_limits = enforce_limits(c);
+	p->kill_invalid_depend = conf_has(c, CONF_DependencyParameters, "kill_invalid_depend");
+	p->disable_root_jobs = conf_bool(c, CONF_DisableRootJobs);
+	p->def_mem_per_cpu = mem(c, CONF_DefMemPerCPU);
+	p->def_mem_per_node = mem(c, CONF_DefMemPerNode);
+	p->max_mem_per_cpu = mem(c, CONF_MaxMemPerCPU);
+	p->max_mem_per_node = mem(c, CONF_MaxMemPerNode);
+	p->prolog_configured = conf_list(c, CONF_Prolog, &list) > 0;
+	p->epilog_configured = conf_list(c, CONF_Epilog, &list) > 0;
+	p->node_steps_clean = true;
+	p->gres_types = conf_str(c, CONF_GresTypes);
+	p->tres_extra = conf_str(c, CONF_AccountingStorageTRES);
+	p->priority_multifactor = !conf_str(c, CONF_PriorityType) || str_eq_nocase(conf_str(c, CONF_PriorityType), "priority/multifactor");
+	p->weight_age = num(c, CONF_PriorityWeightAge);
+	p->weight_job_size = num(c, CONF_PriorityWeightJobSize);
+	p->weight_partition = num(c, CONF_PriorityWeightPartition);
+	p->max_age_sec = num(c, CONF_PriorityMaxAge);
+	p->favor_small = conf_bool(c, CONF_PriorityFavorSmall);
+	p->config_overrides = conf_has(c, CONF_SlurmdParameters, "config_overrides");
+	p->hash_seed = 0x62657274;
+}
+
+static void taken(struct ctld *d, struct call *c, const ProtobufCMessage *msg)
+{
+	const Pb__Result *r = (const Pb__Result *)msg;
+	if (r->code)
+		error_set(c->arg, (int)r->code, "%s", r->detail ? r->detail : error_text((int)r->code));
+}
+
+int core_config_apply(struct ctld *d, const struct conf *conf, struct error *err)
+{
+	struct core_params params;
+	struct core_event ev = { .type = EV_CONFIG };
+	struct error said = { 0 };
+	struct call *c = call_create(d, NULL, taken);
+	Pb__NodeRecord *const *nodes;
+	Pb__PartitionRecord *const *parts;
+	core_config_params(conf, &params);
+	ev.config.params = &params;
+	ev.config.nodes = conf_nodes(conf, &nodes);
+	ev.config.node = (Pb__NodeRecord **)nodes;
+	ev.config.parts = conf_parts(conf, &parts);
+	ev.config.part = (Pb__PartitionRecord **)parts;
+	ev.token = c->token;
+	c->arg = &said;
+	turn_step(d, &ev);
+	call_forget(d, ev.token);
+	if (said.code && err)
+		*err = said;
+	return said.code;
+}
+
+void auth_paths_load(const struct conf *conf, struct auth_paths *ret)
+{
+	char buf[1024];
+	const char *type = conf_str(conf, CONF_AuthType), *file = conf_path(conf), *slash = strrchr(file, '/');
+	memset(ret, 0, sizeof *ret);
+	ret->use_munge = type && !strcmp(type, "auth/munge");
+	ret->key = slash ? xasprintf("%.*s/slurm.key", (int)(slash - file), file) : xstrdup("slurm.key");
+	const char *v = conf_opt(conf, CONF_AuthInfo, "sack", buf, sizeof buf);
+	ret->sack = xstrdup(v ? v : SACK_DEFAULT);
+	v = conf_opt(conf, CONF_AuthInfo, "socket", buf, sizeof buf);
+	ret->munge = xstrdup_null(v);
+}
+
+void auth_paths_fini(struct auth_paths *p)
+{
+	free(p->key);
+	free(p->sack);
+	free(p->munge);
+}
