@@ -81,11 +81,11 @@ static void submit_go(struct ctld *d, const struct ident *id, void *arg)
 void rpc_submit(struct ctld *d, struct wire_req *req) { ident_get(d, wire_req_identity(req)->uid, submit_go, req); }
 
 /* --- jobs, nodes, partitions ------------------------------------------------------------------ */
-#define CHANGE(handler, event, member, type) \
+#define CHANGE(handler, event, member, message) \
 	void handler(struct ctld *d, struct wire_req *req) \
 	{ \
 		struct core_event ev = { .type = event }; \
-		ev.member = (const type *)wire_req_msg(req); \
+		ev.member = (const message *)wire_req_msg(req); \
 		give(d, req, &ev, NULL, finish_plain); \
 	}
 CHANGE(rpc_kill, EV_KILL, kill, Pb__KillReq)
