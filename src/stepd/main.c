@@ -154,6 +154,10 @@ int main(int argc, char **argv)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	step_init(s, start);
 	log_start(s);
+	if (chdir(start->spool_dir) < 0) {
+		log_error("cannot go to SlurmdSpoolDir %s: %s", start->spool_dir, strerror(errno));
+		return 1;
+	}
 	if (!s->here && !s->batch) {
 		log_error("node %s has no part in step %s", s->node, s->name);
 		return 1;

@@ -33,7 +33,7 @@ struct orders {
 	struct peer *peers;
 	uv_poll_t poll;
 	int listen;
-	char path[108];
+	char path[48];
 };
 
 static void on_close(uv_handle_t *h)
@@ -218,11 +218,8 @@ void orders_start(struct step *s, int fd)
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	peer_add(s, fd);
 	o->listen = -1;
-	if (snprintf(o->path, sizeof o->path, "%s/step.%u.%u", s->start->spool_dir, s->job_id, s->step_id) >= (int)sizeof o->path) {
-		log_error("SlurmdSpoolDir %s is too long for a socket: this step is lost when slurmd restarts", s->start->spool_dir);
-		o->path[0] = 0;
-		return;
-	}
+	/* Relative to the spool, where we are: a socket's path may be no longer than 107 bytes. */
+	snprintf(o->path, sizeof o->path, "step.%u.%u", s->job_id, s->step_id);
 	strcpy(addr.sun_path, o->path);
 	(void)unlink(o->path);
 	mode_t mask = umask(0177);

@@ -1,0 +1,200 @@
+/* handlers.c - one function a call (see handlers.h)
+ *
+ * Who may call is decided before (rpc.def and handlers_policy). What may run is decided here, in launch.c: never by who asks, only by slurmctld's
+ * signature, and for steps by the user's own token on top. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "noded/handlers.h"
+#include "noded/jobs.h"
+#include "noded/launch.h"
+#include "noded/registration.h"
+#include "noded/script.h"
+#include "noded/script_env.h"
+#include "noded/steps.h"
+
+static void reply_result(struct wire_req *req, int code, const char *detail)
+{
+	Pb__Result rsp = PB__RESULT__INIT;
+	rsp.code = (uint32_t)abs(code);
+	rsp.detail = (char *)detail;
+	wire_reply(req, &rsp.base);
+}
+
+static void h_ping(struct noded *n, struct wire_req *req)
+{
+	Pb__NodeStatusRsp rsp = PB__NODE_STATUS_RSP__INIT;
+	Pb__NodeRecord node = PB__NODE_RECORD__INIT;
+	size_t count = 0;
+	registration_fill(n, &node);
+	rsp.node = &node;
+	for (struct node_step *st = n->steps; st; st = st->next)
+		count++;
+	Pb__StepAlive2 *alive = xcalloc(count + 1, sizeof *alive), **list = xcalloc(count + 1, sizeof *list);
+	for (struct node_step *st = n->steps; st; st = st->next) {
+		Pb__StepAlive2 *a = list[rsp.n_step] = &alive[rsp.n_step];
+		rsp.n_step++;
+		pb__step_alive2__init(a);
+		a->job_id = st->job_id;
+		a->step_id = st->step_id;
+		a->pid = st->pids;
+		a->n_pid = st->n_pids;
+		a->task = st->tasks;
+		a->n_task = st->n_pids;
+		a->has_stepd_pid = st->pid != 0;
+		a->stepd_pid = (uint32_t)st->pid;
+	}
+	rsp.step = list;
+	wire_reply(req, &rsp.base);
+	free(alive);
+	free(list);
+}
+
+static void h_launch(struct noded *n, struct wire_req *req)
+{
+	Pb__LaunchRsp rsp = PB__LAUNCH_RSP__INIT;
+	struct error err = { 0 };
+	int rc = wire_req_rpc(req) == RPC_D_BATCH ? launch_batch(n, req, &err) : launch_step(n, req, &err);
+	rsp.code = (uint32_t)abs(rc);
+	rsp.node = n->name;
+	if (rc < 0) {
+		rsp.detail = err.line;
+		log_error("launch refused: %s", err.line);
+	}
+	wire_reply(req, &rsp.base);
+}
+
+/* Is this step meant by a signal? */
+static bool signal_fits(const Pb__SignalReq *m, const struct node_step *st)
+{
+	if (st->job_id != m->job_id || (m->has_step_id && st->step_id != m->step_id))
+		return false;
+	if (m->has_batch_only && m->batch_only)
+		return st->batch;
+	return !(m->has_steps_only && m->steps_only && st->batch);
+}
+
+static void h_signal(struct noded *n, struct wire_req *req)
+{
+	const Pb__SignalReq *m = (const Pb__SignalReq *)wire_req_msg(req);
+	size_t count = 0;
+	if (m->signal == 0 || m->signal > (uint32_t)SIGRTMAX) {
+		reply_result(req, ESLURM_PROTOCOL, "no such signal");
+		return;
+	}
+	for (struct node_step *st = n->steps; st; st = st->next) {
+		Pb__StepdOrder order = PB__STEPD_ORDER__INIT;
+		if (!signal_fits(m, st))
+			continue;
+		order.kind = PB__STEPD_ORDER__KIND__SIGNAL;
+		order.has_signal = true;
+		order.signal = m->signal;
+		order.text = m->why;
+		order.has_batch_only = order.has_full = true;
+		order.batch_only = m->has_batch_only && m->batch_only;
+		order.full = m->has_full && m->full;
+		steps_order(st, &order);
+		count++;
+	}
+	reply_result(req, count ? 0 : ESLURM_ALREADY_DONE, NULL);
+}
+
+static void h_terminate(struct noded *n, struct wire_req *req)
+{
+	const Pb__TerminateReq *m = (const Pb__TerminateReq *)wire_req_msg(req);
+	if (m->has_step_id && !steps_find(n, m->job_id, m->step_id)) {
+		reply_result(req, ESLURM_ALREADY_DONE, NULL);
+		return;
+	}
+	reply_result(req, 0, NULL);
+	jobs_terminate(n, m);
+}
+
+static void order_job(struct noded *n, struct wire_req *req, uint32_t job_id, const uint32_t *step_id, const Pb__StepdOrder *order)
+{
+	size_t count = 0;
+	for (struct node_step *st = n->steps; st; st = st->next)
+		if (st->job_id == job_id && (!step_id || st->step_id == *step_id)) {
+			steps_order(st, order);
+			count++;
+		}
+	reply_result(req, count ? 0 : ESLURM_ALREADY_DONE, NULL);
+}
+
+static void h_suspend(struct noded *n, struct wire_req *req)
+{
+	const Pb__SuspendReq *m = (const Pb__SuspendReq *)wire_req_msg(req);
+	Pb__StepdOrder order = PB__STEPD_ORDER__INIT;
+	order.kind = m->suspend ? PB__STEPD_ORDER__KIND__SUSPEND : PB__STEPD_ORDER__KIND__RESUME;
+	order_job(n, req, m->job_id, NULL, &order);
+}
+
+static void h_notify(struct noded *n, struct wire_req *req)
+{
+	const Pb__NotifyReq *m = (const Pb__NotifyReq *)wire_req_msg(req);
+	Pb__StepdOrder order = PB__STEPD_ORDER__INIT;
+	uint32_t batch = STEP_ID_BATCH;
+	order.kind = PB__STEPD_ORDER__KIND__TEXT;
+	order.text = m->text;
+	const uint32_t *step = m->has_step_id ? &m->step_id : steps_find(n, m->job_id, batch) ? &batch : NULL;
+	order_job(n, req, m->job_id, step, &order);
+}
+
+static void h_reboot(struct noded *n, struct wire_req *req)
+{
+	const char *program = conf_str(n->conf, CONF_RebootProgram);
+	struct envlist env = ENVLIST_INIT;
+	if (!program || !*program) {
+		reply_result(req, ESLURM_NO_REBOOT_PROGRAM, NULL);
+		return;
+	}
+	log_info("rebooting the node by %s", program);
+	script_env_job(n, NULL, 0, "reboot", &env);
+	script_run_one(n, program, env.var, 0, NULL, NULL);
+	envlist_fini(&env);
+	reply_result(req, 0, NULL);
+}
+
+static void h_reconfig(struct noded *n, struct wire_req *req)
+{
+	struct error err = { 0 };
+	int rc = noded_load_conf(n, &err);
+	reply_result(req, rc, rc < 0 ? err.line : NULL);
+	if (!rc)
+		registration_again(n);
+}
+
+static void h_shutdown(struct noded *n, struct wire_req *req)
+{
+	(void)n;
+	log_info("slurmctld asks this slurmd to stop");
+	reply_result(req, 0, NULL);
+	kill(getpid(), SIGTERM);
+}
+
+static const struct { enum rpc rpc; void (*run)(struct noded *, struct wire_req *); } handlers[] = {
+	{ RPC_D_PING, h_ping }, { RPC_D_BATCH, h_launch }, { RPC_D_LAUNCH, h_launch }, { RPC_D_SIGNAL, h_signal },
+	{ RPC_D_TERMINATE, h_terminate }, { RPC_D_SUSPEND, h_suspend }, { RPC_D_NOTIFY, h_notify }, { RPC_D_REBOOT, h_reboot },
+	{ RPC_D_RECONFIG, h_reconfig }, { RPC_D_SHUTDOWN, h_shutdown },
+};
+
+void handlers_run(struct wire_req *req, void *arg)
+{
+	for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
+		if (handlers[i].rpc == wire_req_rpc(req)) {
+			handlers[i].run(arg, req);
+			return;
+		}
+	wire_reply_error(req, -ESLURM_PROTOCOL, "slurmd does not answer this call");
+}
+
+bool handlers_policy(const struct wire_identity *id, enum rpc_who who, void *arg)
+{
+	struct noded *n = arg;
+	(void)who;
+	return id->known && (id->uid == 0 || id->uid == n->slurm_uid || id->uid == geteuid());
+}

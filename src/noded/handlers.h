@@ -1,0 +1,6 @@
+/* handlers.h - the calls slurmd answers (tables/rpc.def, D_*) */
+#pragma once
+#include "noded/noded.h"
+void handlers_run(struct wire_req *req, void *arg);
+/* Who may make calls of a class: root, SlurmUser, and whoever runs this slurmd. */
+bool handlers_policy(const struct wire_identity *id, enum rpc_who who, void *arg);

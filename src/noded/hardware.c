@@ -1,0 +1,108 @@
+/* hardware.c - what this machine has, by hwloc and the kernel (see hardware.h) */
+#include <hwloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "model/hostlist.h"
+#include "noded/hardware.h"
+
+/* Kernel's numbers in core-major order: the order in which hwloc enumerates processing units. */
+static char *cpu_map(hwloc_topology_t topo)
+{
+	struct str out = STR_INIT;
+	for (hwloc_obj_t pu = NULL; (pu = hwloc_get_next_obj_by_type(topo, HWLOC_OBJ_PU, pu));)
+		str_addf(&out, "%s%u", out.len ? "," : "", pu->os_index);
+	return str_take(&out);
+}
+
+static void find_cpus(struct hardware *hw)
+{
+	hwloc_topology_t topo;
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	*hw = (struct hardware){ .cpus = online > 0 ? (uint32_t)online : 1, .boards = 1, .sockets = 1, .threads = 1 };
+	hw->cores = hw->cpus;
+	if (hwloc_topology_init(&topo) < 0)
+		return;
+	if (!hwloc_topology_load(topo)) {
+		int sockets = hwloc_get_nbobjs_by_type(topo, HWLOC_OBJ_PACKAGE), cores = hwloc_get_nbobjs_by_type(topo, HWLOC_OBJ_CORE);
+		int pus = hwloc_get_nbobjs_by_type(topo, HWLOC_OBJ_PU);
+		hw->sockets = sockets > 0 ? (uint32_t)sockets : 1;
+		hw->cpus = pus > 0 ? (uint32_t)pus : hw->cpus;
+		cores = cores > 0 ? cores : (int)hw->cpus;
+		hw->cores = (uint32_t)cores / hw->sockets;
+		hw->threads = hw->cpus / (uint32_t)cores;
+		hw->cpu_map = cpu_map(topo);
+	}
+	hwloc_topology_destroy(topo);
+}
+
+void hardware_find(struct hardware *hw, const char *tmp_fs)
+{
+	struct sysinfo info;
+	struct utsname uts;
+	struct statvfs fs;
+	struct timespec now;
+	find_cpus(hw);
+	if (!sysinfo(&info))
+		hw->memory_mb = (uint64_t)info.totalram * info.mem_unit >> 20;
+	if (!statvfs(tmp_fs ? tmp_fs : "/tmp", &fs))
+		hw->tmp_disk_mb = (uint64_t)fs.f_blocks * fs.f_frsize >> 20;
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	hw->boot_time = (uint64_t)(time(NULL) - now.tv_sec);
+	uname(&uts);
+	hw->arch = xstrdup(uts.machine);
+	hw->os = xasprintf("%s %s %s", uts.sysname, uts.release, uts.version);
+}
+
+void hardware_print(const struct hardware *hw)
+{
+	char host[256] = "localhost";
+	gethostname(host, sizeof host - 1);
+	host[strcspn(host, ".")] = 0;
+	uint64_t up = (uint64_t)time(NULL) - hw->boot_time;
+	printf("NodeName=%s CPUs=%u Boards=%u SocketsPerBoard=%u CoresPerSocket=%u ThreadsPerCore=%u RealMemory=%llu\n", host, hw->cpus, hw->boards,
+	       hw->sockets, hw->cores, hw->threads, (unsigned long long)hw->memory_mb);
+	printf("UpTime=%llu-%02llu:%02llu:%02llu\n", (unsigned long long)up / 86400, (unsigned long long)up / 3600 % 24,
+	       (unsigned long long)up / 60 % 60, (unsigned long long)up % 60);
+}
+
+void hardware_load(uint32_t *ret_load, uint64_t *ret_free_mb)
+{
+	double load = 0;
+	struct sysinfo info;
+	if (getloadavg(&load, 1) == 1)
+		*ret_load = (uint32_t)(load * 100);
+	if (!sysinfo(&info))
+		*ret_free_mb = (uint64_t)info.freeram * info.mem_unit >> 20;
+}
+
+char *hardware_gres_problem(const Pb__NodeRecord *self)
+{
+	for (size_t i = 0; i < self->n_gres_list; i++) {
+		const Pb__NodeGres *g = self->gres_list[i];
+		struct hostlist files = HOSTLIST_INIT;
+		struct stat st;
+		char *problem = NULL;
+		if (!g->files || hostlist_add(&files, g->files, NULL) < 0)
+			continue;
+		for (size_t k = 0; k < files.count && !problem; k++)
+			if (stat(files.name[k], &st) < 0)
+				problem = xasprintf("gres/%s: device %s is missing", g->name, files.name[k]);
+		if (!problem && files.count < g->count)
+			problem = xasprintf("gres/%s count reported lower than configured (%zu < %llu): %s", g->name, files.count,
+					    (unsigned long long)g->count, g->files);
+		hostlist_fini(&files);
+		if (problem)
+			return problem;
+	}
+	return NULL;
+}

@@ -1,0 +1,161 @@
+/* launch.c - checks a launch and hands it to jobs.c (see launch.h)
+ *
+ * slurmd believes the signed bytes and nothing beside them. A step's argv, environment and addresses come from the user: they are taken only from a connection
+ * whose token names the credential's uid and was made for exactly these bytes. Nobody, root included, launches as someone else. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "model/hostlist.h"
+#include "noded/cred.h"
+#include "noded/jobs.h"
+#include "noded/launch.h"
+#include "wire/sign.h"
+
+/* What slurmstepd gets of our configuration: its name there, the key here. */
+static const struct { const char *name; enum conf_key key; } text_settings[] = {
+	{ "SlurmdLogFile", CONF_SlurmdLogFile }, { "TaskProlog", CONF_TaskProlog }, { "TaskEpilog", CONF_TaskEpilog },
+};
+
+static void setting_add(Pb__StepdStart *start, const char *key, const char *value)
+{
+	Pb__KeyValue2 *kv = xcalloc(1, sizeof *kv);
+	pb__key_value2__init(kv);
+	kv->key = (char *)key;
+	kv->value = xstrdup(value);
+	start->conf = xrealloc(start->conf, (start->n_conf + 1) * sizeof *start->conf);
+	start->conf[start->n_conf++] = kv;
+}
+
+static void setting_add_num(Pb__StepdStart *start, const char *key, uint64_t value)
+{
+	char text[24];
+	snprintf(text, sizeof text, "%" PRIu64, value);
+	setting_add(start, key, text);
+}
+
+static void settings_fill(const struct noded *n, Pb__StepdStart *start)
+{
+	for (size_t i = 0; i < sizeof text_settings / sizeof *text_settings; i++) {
+		const char *value = conf_str(n->conf, text_settings[i].key);
+		char *full = value && *value ? conf_expand(n->conf, value, n->name) : NULL;
+		if (full)
+			setting_add(start, text_settings[i].name, full);
+		free(full);
+	}
+	setting_add(start, "SlurmdDebug", log_level_name((enum log_level)conf_num(n->conf, CONF_SlurmdDebug)));
+	setting_add(start, "ConfPath", conf_path(n->conf));
+	setting_add_num(start, "UnkillableStepTimeout", conf_num(n->conf, CONF_UnkillableStepTimeout));
+	for (const char *const *word = (const char *const[]){ "affinity", "cgroup", NULL }; *word; word++) {
+		char plugin[32];
+		snprintf(plugin, sizeof plugin, "task/%s", *word);
+		if (conf_has(n->conf, CONF_TaskPlugin, plugin) || conf_has(n->conf, CONF_TaskPlugin, *word)) {
+			setting_add(start, "TaskPlugin", *word);
+			break;
+		}
+	}
+	if (n->cgroup)
+		setting_add(start, "CgroupPath", n->cgroup);
+	if (n->hw.cpu_map)
+		setting_add(start, "CpuMap", n->hw.cpu_map);
+}
+
+static void settings_free(Pb__StepdStart *start)
+{
+	for (size_t i = 0; i < start->n_conf; i++) {
+		free(start->conf[i]->value);
+		free(start->conf[i]);
+	}
+	free(start->conf);
+}
+
+/* Place of this node among those of the step. */
+static uint32_t node_index(const struct noded *n, const Pb__StepCred *cred)
+{
+	for (size_t i = 0; i < cred->layout->n_node; i++)
+		if (!strcmp(cred->layout->node[i]->name, n->name))
+			return (uint32_t)i;
+	return 0;
+}
+
+static int start_step(struct noded *n, Pb__StepCred *cred, Pb__LaunchSpec *spec, Pb__BatchLaunch *batch, struct error *err)
+{
+	Pb__StepdStart start = PB__STEPD_START__INIT;
+	if (!n->is_root && cred->uid != geteuid())
+		return error_set(err, ESLURM_ACCESS_DENIED, "slurmd on %s runs as uid %u and not as root: it can run jobs of that user only, not of uid %u", n->name,
+				 (unsigned)geteuid(), cred->uid);
+	start.cred = cred;
+	start.spec = spec;
+	start.batch = batch;
+	start.node = n->name;
+	start.node_index = node_index(n, cred);
+	start.spool_dir = n->spool;
+	start.run_dir = n->spool;
+	start.cluster = (char *)conf_str(n->conf, CONF_ClusterName);
+	start.has_cpus = true;
+	start.cpus = n->self->cpus;
+	settings_fill(n, &start);
+	int rc = jobs_launch(n, &start, err);
+	settings_free(&start);
+	return rc;
+}
+
+int launch_batch(struct noded *n, struct wire_req *req, struct error *err)
+{
+	const Pb__SignedBatch *m = (const Pb__SignedBatch *)wire_req_msg(req);
+	int rc = cred_check_signature(n->creds, SIGN_BATCH, &m->batch, &m->signature, err);
+	if (rc < 0)
+		return rc;
+	Pb__BatchLaunch *b = (Pb__BatchLaunch *)(void *)wire_unpack(&pb__batch_launch__descriptor, m->batch.data, m->batch.len);
+	if (!b)
+		return error_set(err, ESLURM_PROTOCOL, "malformed batch launch");
+	rc = cred_use(n->creds, b->cred, n->name, (uint64_t)time(NULL), err);
+	if (!rc) {
+		log_info("Launching batch JobId=%u for UID %u", b->cred->job_id, b->cred->uid);
+		rc = start_step(n, b->cred, NULL, b, err);
+	}
+	pb__batch_launch__free_unpacked(b, NULL);
+	return rc;
+}
+
+/* Is it the user himself who says this, and nothing else than this? */
+static int check_user(const struct wire_req *req, const Pb__StepCred *cred, struct error *err)
+{
+	const struct wire_identity *id = wire_req_identity(req);
+	uint8_t hash[32];
+	size_t len;
+	const uint8_t *body = wire_req_body(req, &len);
+	wire_hash(body, len, hash);
+	if (!id->known || id->uid != cred->uid)
+		return error_set(err, ESLURM_ACCESS_DENIED, "step %u.%u belongs to uid %u, the launch comes from uid %u", cred->job_id, cred->step_id, cred->uid, id->uid);
+	if (memcmp(id->bound, hash, sizeof hash))
+		return error_set(err, ESLURM_ACCESS_DENIED, "the token of the launch of step %u.%u was not made for this launch", cred->job_id, cred->step_id);
+	return 0;
+}
+
+int launch_step(struct noded *n, struct wire_req *req, struct error *err)
+{
+	Pb__LaunchSpec *spec = (Pb__LaunchSpec *)(void *)wire_req_msg(req);
+	int rc = cred_check_signature(n->creds, SIGN_CRED, &spec->cred->cred, &spec->cred->signature, err);
+	if (rc < 0)
+		return rc;
+	Pb__StepCred *cred = (Pb__StepCred *)(void *)wire_unpack(&pb__step_cred__descriptor, spec->cred->cred.data, spec->cred->cred.len);
+	if (!cred)
+		return error_set(err, ESLURM_PROTOCOL, "malformed step credential");
+	rc = check_user(req, cred, err);
+	rc = rc < 0 ? rc : cred_use(n->creds, cred, n->name, (uint64_t)time(NULL), err);
+	if (!rc) {
+		Pb__SignedCred *sealed = spec->cred, empty = PB__SIGNED_CRED__INIT;
+		log_info("launch task StepId=%u.%u request from UID:%u GID:%u HOST:%s", cred->job_id, cred->step_id, cred->uid, cred->gid, wire_req_peer(req));
+		spec->cred = &empty;           /* slurmstepd gets it unsealed, once */
+		rc = start_step(n, cred, spec, NULL, err);
+		spec->cred = sealed;
+	}
+	pb__step_cred__free_unpacked(cred, NULL);
+	return rc;
+}

@@ -1,0 +1,6 @@
+/* launch.h - may this run here? then: what slurmstepd must know to run it */
+#pragma once
+#include "noded/noded.h"
+/* 0, or a negative code and err. The answer to the call is the caller's. */
+int launch_batch(struct noded *n, struct wire_req *req, struct error *err);
+int launch_step(struct noded *n, struct wire_req *req, struct error *err);

@@ -1,0 +1,65 @@
+/* noded.h - slurmd: what its files share
+ *
+ * One loop, one thread. slurmd keeps nothing of its own on disk but the completions slurmstepds leave in the spool: after a restart it connects to the
+ * slurmstepds that are alive (steps.c), reports completions not acknowledged yet (events.c) and registers (registration.c).
+ * Lifetime of everything here: the process, unless said otherwise. */
+#pragma once
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "base/error.h"
+#include "conf/conf.h"
+#include "proto/agent.pb-c.h"
+#include "proto/controller.pb-c.h"
+#include "wire/wire.h"
+
+#define STEP_ID_BATCH 0xfffffffbu
+
+struct cred_book;
+struct event_queue;
+struct node_job;
+struct node_step;
+
+struct noded_options {
+	const char *conf_path, *node_name, *conf_server, *log_file, *stepd_path;
+	bool foreground, clean, rebooted, change_dir;
+	int verbose, nice;
+	bool has_nice;
+};
+
+/* What the machine has, found at start. */
+struct hardware {
+	uint32_t cpus, boards, sockets, cores, threads;   /* sockets a board, cores a socket, threads a core */
+	uint64_t memory_mb, tmp_disk_mb, boot_time;
+	char *arch, *os;
+	char *cpu_map;          /* kernel's numbers of CPUs in core-major order, "0,4,1,5" */
+};
+
+struct noded {
+	uv_loop_t loop;
+	struct noded_options opt;
+	struct conf *conf;
+	const Pb__NodeRecord *self;       /* in conf */
+	char *name, *spool, *run_dir, *stepd_path, *cgroup;
+	struct hardware hw;
+	struct wire_auth *auth;
+	struct wire_server *server;
+	struct wire_link *ctld;
+	struct sack *sack;
+	size_t ctld_index;                /* which SlurmctldHost */
+	uint64_t start_time;
+	uint32_t node_index;
+	uid_t slurm_uid;
+	bool is_root, registered, stopping;
+	struct cred_book *creds;
+	struct event_queue *events;
+	struct node_step *steps;          /* list */
+	struct node_job *jobs;            /* list */
+	char *gres_problem;
+};
+
+/* Read configuration into n->conf and what depends on it. Also at SIGHUP: on failure the old one stays. */
+int noded_load_conf(struct noded *n, struct error *err);

@@ -1,0 +1,201 @@
+/* place.c - folder, pid file, address, cgroup of this slurmd (see place.h) */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "noded/handlers.h"
+#include "noded/place.h"
+
+static char *pid_path;
+
+const Pb__NodeRecord *place_find(const struct conf *conf, const char *name, struct error *err)
+{
+	char host[256] = "localhost";
+	gethostname(host, sizeof host - 1);
+	if (name) {
+		const Pb__NodeRecord *node = conf_node(conf, name);
+		if (!node) {
+			error_set(err, ESLURM_INVALID_NODE_NAME, "Unable to find node record for %s", name);
+			error_hint(err, "%s has no NodeName line for it", conf_path(conf));
+		}
+		return node;
+	}
+	const Pb__NodeRecord *node = conf_node(conf, host);
+	host[strcspn(host, ".")] = 0;
+	Pb__NodeRecord *const *list;
+	size_t count = node ? 0 : conf_nodes(conf, &list);
+	for (size_t i = 0; i < count && !node; i++)
+		if (!strcmp(list[i]->name, host) || (list[i]->hostname && !strcmp(list[i]->hostname, host)))
+			node = list[i];
+	if (!node) {
+		error_set(err, ESLURM_INVALID_NODE_NAME, "Unable to determine this slurmd's NodeName: no NodeName or NodeHostname is %s", host);
+		error_hint(err, "Give it with -N, or add this host to %s", conf_path(conf));
+	}
+	return node;
+}
+
+static int make_dirs(const char *path, mode_t mode, struct error *err)
+{
+	char *copy = xstrdup(path);
+	for (char *at = strchr(copy + 1, '/');; at = strchr(at + 1, '/')) {
+		if (at)
+			*at = 0;
+		if (mkdir(copy, mode) < 0 && errno != EEXIST) {
+			int rc = error_set(err, errno, "cannot make the folder %s: %s", copy, strerror(errno));
+			free(copy);
+			return rc;
+		}
+		if (!at)
+			break;
+		*at = '/';
+	}
+	free(copy);
+	return 0;
+}
+
+static int pid_take(struct noded *n, struct error *err)
+{
+	char text[32];
+	pid_path = conf_expand(n->conf, conf_str(n->conf, CONF_SlurmdPidFile), n->name);
+	int fd = open(pid_path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	if (fd < 0) {
+		if (!n->is_root)
+			return 0;              /* an ordinary user need not have a place for it */
+		return error_set(err, errno, "cannot write the pid file %s: %s", pid_path, strerror(errno));
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return error_set(err, EEXIST, "another slurmd of this node runs already: it holds %s", pid_path);
+	int len = snprintf(text, sizeof text, "%d\n", (int)getpid());
+	if (ftruncate(fd, 0) < 0 || write(fd, text, (size_t)len) != len)
+		log_error("cannot write %s: %s", pid_path, strerror(errno));
+	return 0;                              /* the descriptor stays open: it is the lock */
+}
+
+/* Mount point of cgroup v2, or NULL. Static buffer. */
+static const char *cgroup_mount(void)
+{
+	static char where[2048];
+	char line[4096], type[64];
+	FILE *f = fopen("/proc/self/mounts", "re");
+	bool found = false;
+	while (f && !found && fgets(line, sizeof line, f))
+		found = sscanf(line, "%*s %2047s %63s", where, type) == 2 && !strcmp(type, "cgroup2");
+	if (f)
+		fclose(f);
+	return found ? where : NULL;
+}
+
+static void cgroup_take(struct noded *n)
+{
+	const char *type = conf_str(n->conf, CONF_ProctrackType), *mount = cgroup_mount();
+	const char *why = !n->is_root ? "slurmd is not root" : type && !strstr(type, "cgroup") ? "ProctrackType says so" : !mount ? "no cgroup v2 is mounted" : NULL;
+	struct error err = { 0 };
+	if (!why) {
+		n->cgroup = xasprintf("%s/berth/%s/%s", mount, conf_str(n->conf, CONF_ClusterName), n->name);
+		if (!make_dirs(n->cgroup, 0755, &err)) {
+			log_info("processes of steps are kept in cgroups below %s", n->cgroup);
+			return;
+		}
+		xfree(n->cgroup);
+		why = err.line;
+	}
+	log_info("processes of steps are followed by their tree, not by cgroups: %s", why);
+}
+
+int place_take(struct noded *n, struct error *err)
+{
+	struct passwd *pw;
+	const char *user = conf_str(n->conf, CONF_SlurmUser);
+	n->slurm_uid = user && (pw = getpwnam(user)) ? pw->pw_uid : geteuid();
+	n->spool = conf_expand(n->conf, conf_str(n->conf, CONF_SlurmdSpoolDir), n->name);
+	int rc = make_dirs(n->spool, 0755, err);
+	if (rc < 0)
+		return rc;
+	rc = pid_take(n, err);
+	if (rc < 0)
+		return rc;
+	if (n->opt.stepd_path) {
+		n->stepd_path = xstrdup(n->opt.stepd_path);
+	} else {
+		char exe[4096];
+		ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
+		exe[len > 0 ? len : 0] = 0;
+		n->stepd_path = xasprintf("%s/slurmstepd", dirname(exe));
+	}
+	if (access(n->stepd_path, X_OK) < 0)
+		return error_set(err, errno, "%s: %s; slurmd needs it to run anything", n->stepd_path, strerror(errno));
+	cgroup_take(n);
+	return 0;
+}
+
+static int auth_make(struct noded *n, const char **ret_sack, struct error *err)
+{
+	static char sack[256];
+	const char *type = conf_str(n->conf, CONF_AuthType);
+	char *conf = xstrdup(conf_path(n->conf)), *key = xasprintf("%s/slurm.key", dirname(conf));
+	struct wire_auth_params p = { .munge = type && !strcmp(type, "auth/munge"), .cluster = conf_str(n->conf, CONF_ClusterName), .key_path = key };
+	static char munge_socket[256];
+	p.sack_path = conf_opt(n->conf, CONF_AuthInfo, "sack", sack, sizeof sack);
+	p.munge_socket = conf_opt(n->conf, CONF_AuthInfo, "socket", munge_socket, sizeof munge_socket);
+	int rc = wire_auth_create(&p, &n->auth, err);
+	*ret_sack = p.munge ? NULL : p.sack_path;
+	free(conf);
+	free(key);
+	return rc;
+}
+
+/* Does somebody (sackd, slurmctld, another slurmd) hand out tokens there already? */
+static bool sack_is_served(const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	if (strlen(path) >= sizeof addr.sun_path)
+		return false;
+	strcpy(addr.sun_path, path);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool served = !connect(fd, (struct sockaddr *)&addr, sizeof addr);
+	close(fd);
+	return served;
+}
+
+int place_listen(struct noded *n, struct error *err)
+{
+	const char *sack;
+	uint16_t port = n->self->has_port && n->self->port ? (uint16_t)n->self->port : (uint16_t)conf_num(n->conf, CONF_SlurmdPort);
+	const char *host = n->self->addr ? n->self->addr : n->name;
+	int rc = auth_make(n, &sack, err);
+	if (rc < 0)
+		return rc;
+	rc = wire_server_start(&n->loop, n->auth, host, port, handlers_run, handlers_policy, n, &n->server, err);
+	if (rc == -EADDRNOTAVAIL) {                /* NodeAddr is how others see us */
+		log_info("%s is no address of this machine; listening on all of its addresses", host);
+		rc = wire_server_start(&n->loop, n->auth, NULL, port, handlers_run, handlers_policy, n, &n->server, err);
+	}
+	if (rc < 0)
+		return rc;
+	if (sack && !sack_is_served(sack)) {
+		struct error sack_err = { 0 };
+		if (sack_start(&n->loop, n->auth, sack, &n->sack, &sack_err) < 0)
+			log_error("%s; commands on this node need another way to prove who they are", sack_err.line);
+	}
+	return 0;
+}
+
+void place_leave(struct noded *n)
+{
+	if (n->sack)
+		sack_stop(n->sack);
+	if (pid_path)
+		(void)unlink(pid_path);
+}

@@ -1,0 +1,10 @@
+/* place.h - the places slurmd takes on its machine: folder, pid file, address and port, token socket, cgroup */
+#pragma once
+#include "noded/noded.h"
+/* Our row: by name, or where none was given by host name. NULL and err. */
+const Pb__NodeRecord *place_find(const struct conf *conf, const char *name, struct error *err);
+/* Spool folder, pid file (locked: two slurmds of one node cannot run), cgroup. */
+int place_take(struct noded *n, struct error *err);
+/* Keys, server, token socket. */
+int place_listen(struct noded *n, struct error *err);
+void place_leave(struct noded *n);

@@ -1,0 +1,58 @@
+/* script_env.c - the environment of Prolog and Epilog (see script_env.h) */
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "model/jobenv.h"
+#include "noded/script_env.h"
+
+static void set_if(struct envlist *e, const char *name, const char *value)
+{
+	if (value)
+		envlist_set(e, name, value);
+}
+
+static void env_gpus(const struct noded *n, const Pb__JobRecord *job, struct envlist *e)
+{
+	static const char *const wanted[] = { "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES" };
+	struct envlist node = ENVLIST_INIT;
+	jobenv_add_node(&node, job, n->name);
+	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+		set_if(e, wanted[i], envlist_get(&node, wanted[i]));
+	envlist_fini(&node);
+}
+
+void script_env_job(const struct noded *n, const Pb__JobRecord *job, uint32_t job_id, const char *context, struct envlist *e)
+{
+	envlist_set(e, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+	envlist_setf(e, "SLURM_JOB_ID", "%u", job_id);
+	envlist_setf(e, "SLURM_JOBID", "%u", job_id);
+	envlist_set(e, "SLURM_CLUSTER_NAME", conf_str(n->conf, CONF_ClusterName));
+	envlist_set(e, "SLURM_CONF", conf_path(n->conf));
+	envlist_set(e, "SLURMD_NODENAME", n->name);
+	envlist_set(e, "SLURM_SCRIPT_CONTEXT", context);
+	if (!job)
+		return;
+	envlist_setf(e, "SLURM_JOB_UID", "%u", job->uid);
+	envlist_setf(e, "SLURM_UID", "%u", job->uid);
+	envlist_setf(e, "SLURM_JOB_GID", "%u", job->gid);
+	set_if(e, "SLURM_JOB_USER", job->user);
+	set_if(e, "SLURM_JOB_PARTITION", job->partition);
+	envlist_setf(e, "SLURM_JOB_RESTART_COUNT", "%u", job->restarts);
+	if (job->alloc)
+		set_if(e, "SLURM_JOB_NODELIST", job->alloc->nodes);
+	if (job->alloc && job->alloc->nodes)
+		env_gpus(n, job, e);
+	if (job->has_array_task_id) {
+		envlist_setf(e, "SLURM_ARRAY_JOB_ID", "%u", job->array_job_id);
+		envlist_setf(e, "SLURM_ARRAY_TASK_ID", "%u", job->array_task_id);
+	}
+	if (!job->desc)
+		return;
+	set_if(e, "SLURM_JOB_NAME", job->desc->name);
+	set_if(e, "SLURM_JOB_ACCOUNT", job->desc->account);
+	set_if(e, "SLURM_JOB_COMMENT", job->desc->comment);
+	set_if(e, "SLURM_JOB_EXTRA", job->desc->extra);
+	set_if(e, "SLURM_JOB_CONSTRAINTS", job->desc->features);
+	set_if(e, "SLURM_JOB_WORK_DIR", job->desc->work_dir);
+	set_if(e, "SLURM_JOB_STDOUT", job->std_out_path);
+}

@@ -1,0 +1,327 @@
+/* steps.c - the slurmstepds of this node (see steps.h) */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "noded/jobs.h"
+#include "noded/steps.h"
+
+#define EVENT_MAX (4u << 20)
+#define DONE_MAX (1u << 20)
+
+struct out_msg { uv_write_t req; uint8_t *data; };
+
+static void done_path(const struct noded *n, uint32_t job_id, uint32_t step_id, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s/done.%u.%u", n->spool, job_id, step_id);
+}
+
+void steps_forget_done(struct noded *n, uint32_t job_id, uint32_t step_id)
+{
+	char path[3072];
+	done_path(n, job_id, step_id, path, sizeof path);
+	(void)unlink(path);
+}
+
+static Pb__StepdEvent *done_read(const struct noded *n, uint32_t job_id, uint32_t step_id)
+{
+	char path[3072];
+	uint8_t buf[65536];
+	done_path(n, job_id, step_id, path, sizeof path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return NULL;
+	ssize_t len = read(fd, buf, sizeof buf);
+	close(fd);
+	return len > 0 ? pb__stepd_event__unpack(NULL, (size_t)len, buf) : NULL;
+}
+
+struct node_step *steps_find(struct noded *n, uint32_t job_id, uint32_t step_id)
+{
+	for (struct node_step *st = n->steps; st; st = st->next)
+		if (st->job_id == job_id && st->step_id == step_id)
+			return st;
+	return NULL;
+}
+
+size_t steps_count_job(const struct noded *n, uint32_t job_id)
+{
+	size_t count = 0;
+	for (struct node_step *st = n->steps; st; st = st->next)
+		count += st->job_id == job_id;
+	return count;
+}
+
+static void step_remove(struct node_step *st)
+{
+	for (struct node_step **at = &st->node->steps; *at; at = &(*at)->next)
+		if (*at == st) {
+			*at = st->next;
+			return;
+		}
+}
+
+static void on_step_closed(uv_handle_t *h)
+{
+	struct node_step *st = h->data;
+	free(st->in);
+	free(st->pids);
+	free(st->tasks);
+	free(st);
+}
+
+/* A slurmstepd was killed: end its processes, take away what it would have. */
+static void step_clean(struct node_step *st)
+{
+	char path[4096];
+	const char *word = st->batch ? "batch" : NULL;
+	char number[16];
+	struct noded *n = st->node;
+	snprintf(number, sizeof number, "%u", st->step_id);
+	if (n->cgroup) {
+		snprintf(path, sizeof path, "%s/job_%u/step_%s/cgroup.kill", n->cgroup, st->job_id, word ? word : number);
+		int fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd >= 0) {
+			if (write(fd, "1", 1) < 0)
+				log_error("%s: %s", path, strerror(errno));
+			close(fd);
+		}
+	}
+	for (size_t i = 0; i < st->n_pids; i++)
+		kill((pid_t)st->pids[i], SIGKILL);
+	snprintf(path, sizeof path, "%s/step.%u.%u", n->spool, st->job_id, st->step_id);
+	(void)unlink(path);
+	if (st->batch) {
+		snprintf(path, sizeof path, "%s/job%05u/slurm_script", n->spool, st->job_id);
+		(void)unlink(path);
+		*strrchr(path, '/') = 0;
+		(void)rmdir(path);
+	}
+}
+
+static void step_gone(struct node_step *st)
+{
+	struct noded *n = st->node;
+	Pb__StepdEvent *event = done_read(n, st->job_id, st->step_id);
+	step_remove(st);
+	if (!event) {
+		log_error("slurmstepd of step %u.%d was killed", st->job_id, (int)st->step_id);
+		step_clean(st);
+	}
+	jobs_step_end(n, st, event);
+	if (event)
+		pb__stepd_event__free_unpacked(event, NULL);
+	uv_close((uv_handle_t *)&st->pipe, on_step_closed);
+}
+
+static void step_told(struct node_step *st, const Pb__StepdEvent *e)
+{
+	if (e->kind == PB__STEPD_EVENT__KIND__FAILED) {
+		jobs_kill_failed(st->node, st);
+		return;
+	}
+	if (e->kind != PB__STEPD_EVENT__KIND__PIDS)
+		return;
+	bool first = !st->known;
+	st->known = true;
+	st->uid = e->uid;
+	st->batch = e->batch;
+	st->restarts = e->restarts;
+	st->pids = xrealloc(st->pids, (e->n_pid + 1) * sizeof *st->pids);
+	st->tasks = xrealloc(st->tasks, (e->n_task + 1) * sizeof *st->tasks);
+	memcpy(st->pids, e->pid, e->n_pid * sizeof *st->pids);
+	memcpy(st->tasks, e->task, e->n_task * sizeof *st->tasks);
+	st->n_pids = e->n_pid;
+	if (first)
+		jobs_step_adopted(st->node, st);
+}
+
+static void on_alloc(uv_handle_t *h, size_t want, uv_buf_t *buf)
+{
+	struct node_step *st = h->data;
+	(void)want;
+	st->in = xgrow(st->in, &st->cap, st->len + 4096, 1);
+	buf->base = (char *)st->in + st->len;
+	buf->len = st->cap - st->len;
+}
+
+static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
+{
+	struct node_step *st = stream->data;
+	size_t at = 0;
+	(void)buf;
+	if (got < 0) {
+		uv_read_stop(stream);
+		step_gone(st);
+		return;
+	}
+	st->len += (size_t)got;
+	while (st->len - at >= 4) {
+		const uint8_t *h = st->in + at;
+		uint32_t len = (uint32_t)h[0] << 24 | (uint32_t)h[1] << 16 | (uint32_t)h[2] << 8 | h[3];
+		if (len > EVENT_MAX || st->len - at - 4 < len)
+			break;
+		Pb__StepdEvent *e = pb__stepd_event__unpack(NULL, len, h + 4);
+		if (e) {
+			step_told(st, e);
+			pb__stepd_event__free_unpacked(e, NULL);
+		}
+		at += 4 + len;
+	}
+	memmove(st->in, st->in + at, st->len - at);
+	st->len -= at;
+}
+
+static void on_written(uv_write_t *req, int status)
+{
+	struct out_msg *msg = (struct out_msg *)req;
+	(void)status;
+	free(msg->data);
+	free(msg);
+}
+
+static void step_send(struct node_step *st, const ProtobufCMessage *message)
+{
+	size_t len = protobuf_c_message_get_packed_size(message);
+	struct out_msg *msg = xmalloc(sizeof *msg);
+	msg->data = xmalloc(len + 4);
+	msg->data[0] = (uint8_t)(len >> 24), msg->data[1] = (uint8_t)(len >> 16), msg->data[2] = (uint8_t)(len >> 8), msg->data[3] = (uint8_t)len;
+	protobuf_c_message_pack(message, msg->data + 4);
+	uv_buf_t buf = uv_buf_init((char *)msg->data, (unsigned)(len + 4));
+	uv_write(&msg->req, (uv_stream_t *)&st->pipe, &buf, 1, on_written);
+}
+
+void steps_order(struct node_step *st, const Pb__StepdOrder *order) { step_send(st, &order->base); }
+
+static struct node_step *step_add(struct noded *n, int fd, uint32_t job_id, uint32_t step_id)
+{
+	struct node_step *st = xcalloc(1, sizeof *st);
+	st->node = n;
+	st->job_id = job_id;
+	st->step_id = step_id;
+	uv_pipe_init(&n->loop, &st->pipe, 0);
+	st->pipe.data = st;
+	uv_pipe_open(&st->pipe, fd);
+	uv_read_start((uv_stream_t *)&st->pipe, on_alloc, on_read);
+	st->next = n->steps;
+	n->steps = st;
+	return st;
+}
+
+static int stepd_exec(struct noded *n, const char *title, int fd, pid_t *ret_pid)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	sigset_t none, all;
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, fd, 3);
+	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
+	posix_spawn_file_actions_adddup2(&actions, 0, 1);
+	posix_spawn_file_actions_adddup2(&actions, 0, 2);
+	posix_spawn_file_actions_addchdir_np(&actions, n->spool);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigdefault(&attr, &all);
+	char *argv[] = { (char *)title, NULL };
+	int rc = posix_spawn(ret_pid, n->stepd_path, &actions, &attr, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attr);
+	return -rc;
+}
+
+static void step_title(uint32_t job_id, uint32_t step_id, char *buf, size_t size)
+{
+	if (step_id == STEP_ID_BATCH)
+		snprintf(buf, size, "slurmstepd: [%u.batch]", job_id);
+	else
+		snprintf(buf, size, "slurmstepd: [%u.%d]", job_id, (int)step_id);
+}
+
+int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err)
+{
+	int pair[2];
+	pid_t pid;
+	char title[64];
+	const Pb__StepCred *c = start->cred;
+	if (steps_find(n, c->job_id, c->step_id))
+		return error_set(err, EEXIST, "step %u.%d runs on this node already", c->job_id, (int)c->step_id);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return error_set(err, errno, "socketpair: %s", strerror(errno));
+	step_title(c->job_id, c->step_id, title, sizeof title);
+	int rc = stepd_exec(n, title, pair[1], &pid);
+	close(pair[1]);
+	if (rc < 0) {
+		close(pair[0]);
+		return error_set(err, rc, "cannot start %s: %s", n->stepd_path, strerror(-rc));
+	}
+	struct node_step *st = step_add(n, pair[0], c->job_id, c->step_id);
+	st->pid = pid;
+	st->known = true;
+	st->uid = c->uid;
+	st->batch = start->batch != NULL;
+	st->restarts = c->job->restarts;
+	step_send(st, &start->base);
+	return 0;
+}
+
+static void adopt_one(struct noded *n, int dir, uint32_t job_id, uint32_t step_id, bool kill)
+{
+	char file[48];
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	Pb__StepdOrder order = PB__STEPD_ORDER__INIT;
+	snprintf(file, sizeof file, "step.%u.%u", job_id, step_id);
+	/* By way of the folder's descriptor: a socket's own path may be no longer than 107 bytes. */
+	snprintf(addr.sun_path, sizeof addr.sun_path, "/proc/self/fd/%d/%s", dir, file);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof addr) < 0) {
+		log_info("step %u.%d is gone; removing its socket", job_id, (int)step_id);
+		if (fd >= 0)
+			close(fd);
+		(void)unlinkat(dir, file, 0);
+		return;
+	}
+	struct node_step *st = step_add(n, fd, job_id, step_id);
+	order.kind = kill ? PB__STEPD_ORDER__KIND__TERMINATE : PB__STEPD_ORDER__KIND__STATUS;
+	log_info("adopted step %u.%d", job_id, (int)step_id);
+	steps_order(st, &order);
+}
+
+void steps_adopt(struct noded *n, bool kill)
+{
+	DIR *d = opendir(n->spool);
+	unsigned job_id, step_id;
+	struct dirent *e;
+	char rest;
+	if (!d)
+		return;
+	while ((e = readdir(d)))
+		if (sscanf(e->d_name, "step.%u.%u%c", &job_id, &step_id, &rest) == 2)
+			adopt_one(n, dirfd(d), job_id, step_id, kill);
+	rewinddir(d);
+	while ((e = readdir(d))) {
+		if (sscanf(e->d_name, "done.%u.%u%c", &job_id, &step_id, &rest) != 2 || steps_find(n, job_id, step_id))
+			continue;
+		Pb__StepdEvent *event = kill ? NULL : done_read(n, job_id, step_id);
+		if (!event) {
+			(void)unlinkat(dirfd(d), e->d_name, 0);
+			continue;
+		}
+		struct node_step st = { .node = n, .job_id = job_id, .step_id = step_id, .uid = event->uid, .batch = event->batch, .restarts = event->restarts };
+		jobs_step_end(n, &st, event);
+		pb__stepd_event__free_unpacked(event, NULL);
+	}
+	closedir(d);
+}

@@ -1,0 +1,29 @@
+/* steps.h - the slurmstepds of this node: start, adopt, order about, notice their end
+ *
+ * A slurmstepd is known by its connection. When that ends, its completion is in the spool (stepd/done.h); if not, it was killed, and what
+ * it left is cleaned up here. */
+#pragma once
+#include "noded/noded.h"
+
+struct node_step {
+	struct node_step *next;
+	struct noded *node;
+	uint32_t job_id, step_id, uid, restarts;
+	bool batch, known;         /* known: uid, batch, restarts were told by the step itself or by the launch */
+	pid_t pid;                 /* 0: adopted */
+	uv_pipe_t pipe;
+	uint8_t *in;
+	size_t len, cap;
+	uint32_t *pids, *tasks;    /* as last told */
+	size_t n_pids;
+};
+
+/* Start slurmstepd with this message. 0 or error. */
+int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err);
+/* At start: connect to the slurmstepds that are alive, report completions nobody has taken. `kill`: end them (slurmd -c). */
+void steps_adopt(struct noded *n, bool kill);
+void steps_order(struct node_step *st, const Pb__StepdOrder *order);
+struct node_step *steps_find(struct noded *n, uint32_t job_id, uint32_t step_id);
+size_t steps_count_job(const struct noded *n, uint32_t job_id);
+/* A completion file is acknowledged. */
+void steps_forget_done(struct noded *n, uint32_t job_id, uint32_t step_id);
