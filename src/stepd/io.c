@@ -71,6 +71,11 @@ void io_child(struct step *s, struct task *t)
 	io_pipes_child(s, t);
 }
 
+bool io_has_terminal(const struct step *s, const struct task *t)
+{
+	return s->spec && s->spec->pty && !t->rank;
+}
+
 void io_launched(struct step *s)
 {
 	if (s->batch)

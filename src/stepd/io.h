@@ -12,6 +12,8 @@ int io_connect(struct step *s);
 int io_prepare(struct step *s);
 /* In the child, as the user: descriptors 0, 1, 2. */
 void io_child(struct step *s, struct task *t);
+/* The task that a terminal (--pty) is for. */
+bool io_has_terminal(const struct step *s, const struct task *t);
 /* All tasks are forked: close their ends, tell srun. */
 void io_launched(struct step *s);
 /* The step does not run: tell srun why. */

@@ -28,7 +28,7 @@ struct launch_note {
 
 struct task {
 	uint32_t rank, local;      /* global and local id */
-	pid_t pid;                 /* 0: not started */
+	pid_t pid, pgid;           /* pid 0: not started */
 	bool ended;
 	int status;                /* as from wait(2) */
 	struct rusage usage;

@@ -67,7 +67,8 @@ static void exec_program(struct step *s, char **argv, char **env)
 
 static void child_run(struct step *s, struct task *t)
 {
-	setpgid(0, s->pgid);
+	if (!io_has_terminal(s, t))        /* that one makes a session of its own */
+		setpgid(0, s->pgid);
 	contain_join(s);
 	affinity_apply(s, t);
 	limits_apply(s);
@@ -90,17 +91,30 @@ static int task_fork(struct step *s, struct task *t)
 		return step_fail(s, errno, "cannot fork task %u: %s", t->rank, strerror(errno));
 	if (!pid)
 		child_run(s, t);
-	setpgid(pid, s->pgid ? s->pgid : pid);
-	if (!s->pgid)
-		s->pgid = pid;
-	t->pid = pid;
+	t->pid = t->pgid = pid;
+	if (!io_has_terminal(s, t)) {
+		s->pgid = s->pgid ? s->pgid : pid;
+		t->pgid = s->pgid;
+		setpgid(pid, s->pgid);
+	}
 	s->running++;
 	s->started++;
 	return 0;
 }
 
+/* The launch's words, with the NULL that execvp wants. */
+static char **step_argv(const struct step *s)
+{
+	char **argv = xcalloc(s->spec->n_argv + 1, sizeof *argv);
+	memcpy(argv, s->spec->argv, s->spec->n_argv * sizeof *argv);
+	return argv;
+}
+
 int task_prepare(struct step *s)
 {
+	char **words = s->spec ? step_argv(s) : NULL;
+	if (words && !words[0] && !s->spec->n_multi_prog)
+		return step_fail(s, EINVAL, "no command given");
 	s->tasks = s->batch ? 1 : (uint32_t)s->here->n_task_ids;
 	s->task = xcalloc(s->tasks ? s->tasks : 1, sizeof *s->task);
 	for (uint32_t i = 0; i < s->tasks; i++) {
@@ -108,7 +122,7 @@ int task_prepare(struct step *s)
 		t->local = i;
 		t->rank = s->batch ? 0 : s->here->task_ids[i];
 		t->in = t->out = t->err = -1;
-		t->argv = s->spec ? s->spec->argv : NULL;
+		t->argv = words;
 		if (s->spec && s->spec->n_multi_prog && multi_find(s, t) < 0)
 			return -1;
 	}
@@ -187,11 +201,14 @@ void task_signal(struct step *s, int sig)
 		contain_signal(s, sig);
 		return;
 	}
-	for (uint32_t i = 0; i < s->tasks; i++)
-		if (s->task[i].pid && !s->task[i].ended) {
-			killpg(s->pgid, sig);
-			return;
-		}
+	pid_t done = 0;
+	for (uint32_t i = 0; i < s->tasks; i++) {
+		const struct task *t = &s->task[i];
+		if (!t->pid || t->ended || t->pgid == done)
+			continue;
+		done = t->pgid;
+		killpg(done, sig);
+	}
 }
 
 void task_signal_shell(struct step *s, int sig)
