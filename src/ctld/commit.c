@@ -27,7 +27,7 @@ struct commit {
 	bool stop, failing, said_failing;
 	char why[512];
 	size_t in_flight, bytes;     /* loop only */
-	uint64_t count;
+	uint64_t count, give_up_at;
 };
 
 struct commit_batch *commit_batch_create(void) { return xcalloc(1, sizeof(struct commit_batch)); }
@@ -113,7 +113,7 @@ static bool store_list(struct commit *c, struct commit_batch *first)
 			__atomic_store_n(&c->failing, true, __ATOMIC_RELEASE);
 			uv_async_send(&c->async);
 		}
-		if (c->stop)
+		if (c->stop && uv_hrtime() > c->give_up_at)
 			return false;
 		wait_retry(c);
 	}
@@ -214,16 +214,9 @@ static void free_commit(uv_handle_t *h)
 
 bool commit_stop(struct commit *c, unsigned timeout_ms)
 {
-	for (unsigned waited = 0; waited < timeout_ms; waited += RETRY_MS) {
-		pthread_mutex_lock(&c->lock);
-		if (c->failing)
-			wait_retry(c);
-		else
-			waited = timeout_ms;
-		pthread_mutex_unlock(&c->lock);
-	}
 	pthread_mutex_lock(&c->lock);
 	c->stop = true;
+	c->give_up_at = uv_hrtime() + (uint64_t)timeout_ms * 1000000;
 	pthread_cond_broadcast(&c->wake);
 	pthread_mutex_unlock(&c->lock);
 	pthread_join(c->thread, NULL);
