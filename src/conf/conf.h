@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "proto/controller.pb-c.h"
 #include "proto/node.pb-c.h"
 
 struct conf;
@@ -47,12 +48,18 @@ char *conf_expand(const struct conf *c, const char *path, const char *node_name)
 size_t conf_nodes(const struct conf *c, Pb__NodeRecord *const **ret);        /* host lists expanded, gres.conf merged */
 size_t conf_parts(const struct conf *c, Pb__PartitionRecord *const **ret);   /* nodes_full filled */
 const Pb__NodeRecord *conf_node(const struct conf *c, const char *name);
+/* AutoDetect of gres.conf that holds for a node: "nvml", "off", ...; NULL: not given. */
+const char *conf_gres_autodetect(const struct conf *c, const char *node_name);
 /* Where the controller is: i-th SlurmctldHost. false past the end. Address falls back to the name. */
 bool conf_controller(const struct conf *c, size_t i, const char **ret_host, const char **ret_addr, uint16_t *ret_port);
 /* Rows of `scontrol show config` in its order: key and value as the reference prints them. */
 struct conf_show_row { char *key, *value; bool cgroup; };
 size_t conf_show_rows(const struct conf *c, uint64_t now, struct conf_show_row **ret);
 void conf_show_free(struct conf_show_row *rows, size_t n);
+/* What only slurmctld knows of these rows. */
+struct conf_show_live { uint64_t boot_time; uint32_t next_job_id; };
+/* The reply to RPC CONFIG_SHOW: freed with pb__config_rsp__free_unpacked(r, NULL). */
+Pb__ConfigRsp *conf_show_rsp(const struct conf *c, uint64_t now, const struct conf_show_live *live);
 /* The files as read, to hand to configless nodes; hash of all. */
 size_t conf_files(const struct conf *c, const struct conf_text **ret);
 uint64_t conf_hash(const struct conf *c);

@@ -111,6 +111,44 @@ static void nodes(void **state)
 	conf_destroy(c);
 }
 
+static const Pb__NodeGres *entry(const struct conf *c, const char *node, size_t i, size_t of)
+{
+	const Pb__NodeRecord *n = conf_node(c, node);
+	assert_int_equal(n->n_gres_list, of);
+	return n->gres_list[i];
+}
+
+static void gres(void **state)
+{
+	(void)state;
+	struct conf *c = good(BASE "GresTypes=gpu,nic\nNodeName=a,b Sockets=2 CoresPerSocket=4 Gres=gpu:a100:2,gpu:h100:4,nic:2K\nNodeName=d Gres=gpu:3\n",
+			      "AutoDetect=nvml\nNodeName=a Name=gpu Type=h100 File=/dev/nvidia[0-1] Cores=0-3\nNodeName=a Name=gpu Type=h100 File=/dev/nvidia[2-3] Cores=4-7\n"
+			      "NodeName=a Name=gpu Type=a100 File=/dev/nvidia[4-6] Cores=0-7\nNodeName=b AutoDetect=off\n");
+	const Pb__NodeGres *e = entry(c, "a", 0, 4);
+	assert_string_equal(e->type, "a100");
+	assert_int_equal(e->count, 2);
+	assert_int_equal(e->first_index, 4);
+	assert_string_equal(e->files, "/dev/nvidia[4-5]");
+	assert_null(e->sockets);
+	e = entry(c, "a", 2, 4);
+	assert_string_equal(e->type, "h100");
+	assert_string_equal(e->files, "/dev/nvidia[2-3]");
+	assert_int_equal(e->first_index, 2);
+	assert_string_equal(e->sockets, "1");
+	e = entry(c, "a", 3, 4);
+	assert_int_equal(e->count, 2048);
+	assert_true(e->count_only);
+	e = entry(c, "b", 1, 3);
+	assert_int_equal(e->count, 4);
+	assert_int_equal(e->first_index, 2);
+	assert_null(e->files);
+	assert_false(e->count_only);
+	assert_int_equal(entry(c, "d", 0, 1)->count, 3);
+	assert_string_equal(conf_gres_autodetect(c, "a"), "nvml");
+	assert_string_equal(conf_gres_autodetect(c, "b"), "off");
+	conf_destroy(c);
+}
+
 static void faults(void **state)
 {
 	(void)state;
@@ -129,6 +167,10 @@ static void faults(void **state)
 	bad(BASE "NodeName=a\nNodeName=a\n", NULL, "slurm.conf:4:10: node a is defined twice");
 	bad(BASE "Include other\n", NULL, "slurm.conf:3:1: included file other is not there");
 	bad(BASE "Include gres.conf\n", "Include gres.conf\n", "gres.conf:1:1: Include of gres.conf is nested more than 16 deep");
+	bad(BASE "NodeName=a Gres=gpu:1\n", NULL, "slurm.conf: node a: Gres=gpu:1: \"gpu\" is not in GresTypes");
+	bad(BASE, "Name=gpu File=/dev/nvidia[0-7] Count=4\n", "gres.conf:1:38: Count=4, but File names 8 devices");
+	bad(BASE, "NodeName=a Type=x\n", "gres.conf:1:10: Name is missing");
+	bad(BASE "GresTypes=gpu\nNodeName=a Gres=gpu:1\n", "Name=gpu File=/dev/x Cores=4\n", "gres.conf:1:28: Cores=4: node a has cores 0-0: id list \"4\": a number that is too large at position 1");
 	bad(BASE, "AutoDetect=amdgpu\n", "gres.conf:1:12: AutoDetect: \"amdgpu\" is none of nvml, nvidia, off, full");
 }
 
@@ -158,6 +200,6 @@ static void ratchet(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(grammar), cmocka_unit_test(values), cmocka_unit_test(nodes), cmocka_unit_test(faults), cmocka_unit_test(ratchet) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(grammar), cmocka_unit_test(values), cmocka_unit_test(nodes), cmocka_unit_test(gres), cmocka_unit_test(faults), cmocka_unit_test(ratchet) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

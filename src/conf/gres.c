@@ -1,10 +1,280 @@
-/* gres.c - Gres= of nodes and the lines of gres.conf become NodeRecord.gres_list */
+/* gres.c - Gres= of nodes and the lines of gres.conf become NodeRecord.gres_list
+ *
+ * Gres= says how many of what a node has; a gres.conf line says which devices those are. Devices of one name are numbered on a node in the order of
+ * the lines (first_index). Each element of Gres= takes devices from the lines that fit (same type, or one of both untyped), in order, until
+ * its count is met; what no line provides stands in an entry of its own without files. One entry a line, so that Cores and Links keep their meaning. */
+#include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
+#include "base/alloc.h"
+#include "base/bitset.h"
+#include "base/log.h"
+#include "base/str.h"
 #include "conf/internal.h"
+#include "model/hostlist.h"
+#include "model/idset.h"
+#include "model/tres.h"
+
+#define GRES_FILES_MAX 1024
+
+struct line {                       /* a line of gres.conf, read */
+	const struct conf_line *l;
+	const char *name, *type, *cores, *links, *flags;
+	struct bitset *nodes;           /* NULL: all */
+	struct hostlist file;
+	uint64_t count, used;           /* used: on the node at hand */
+	uint32_t first;
+	bool count_only;
+};
+
+/* --- lines --------------------------------------------------------------------------------------------- */
+static int count_parse(const char *text, uint64_t *ret)
+{
+	static const char units[] = "KMGTP";
+	char *end;
+	errno = 0;
+	unsigned long long v = strtoull(text, &end, 10);
+	const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+	if (!isdigit((unsigned char)*text) || errno || (*end && (!unit || end[1])))
+		return -EINVAL;
+	for (const char *u = units; unit && u <= unit; u++) {
+		if (v > UINT64_MAX / 1024)
+			return -ERANGE;
+		v *= 1024;
+	}
+	*ret = v;
+	return 0;
+}
+
+static bool links_good(const char *s)
+{
+	for (;;) {
+		char *end;
+		(void)strtol(s, &end, 10);
+		if (end == s || (*end && *end != ','))
+			return false;
+		if (!*end)
+			return true;
+		s = end + 1;
+	}
+}
+
+static int line_nodes(struct conf *c, struct line *g, struct error *err)
+{
+	const char *text = conf_line_get(g->l, CONF_Gres_NodeName);
+	struct hostlist hl = HOSTLIST_INIT;
+	struct error inner = { 0 };
+	if (!text)
+		return 0;
+	if (hostlist_add(&hl, text, &inner))
+		return conf_line_error(g->l, CONF_Gres_NodeName, EINVAL, err, "NodeName: %s", inner.line);
+	g->nodes = bitset_create((uint32_t)c->node_n);
+	for (size_t i = 0; i < hl.count; i++) {
+		long n = conf_node_index(c, hl.name[i]);
+		if (n >= 0)             /* gres.conf may name nodes of other clusters and of the future */
+			bitset_set(g->nodes, (uint32_t)n);
+	}
+	hostlist_fini(&hl);
+	return 0;
+}
+
+static int line_count(struct line *g, struct error *err)
+{
+	const char *file = conf_line_get(g->l, CONF_Gres_File), *count = conf_line_get(g->l, CONF_Gres_Count);
+	struct error inner = { 0 };
+	if (file && hostlist_add(&g->file, file, &inner))
+		return conf_line_error(g->l, CONF_Gres_File, EINVAL, err, "File: %s", inner.line);
+	for (size_t i = 0; i < g->file.count; i++)
+		if (*g->file.name[i] != '/')
+			return conf_line_error(g->l, CONF_Gres_File, EINVAL, err, "File: \"%s\" is not an absolute path", g->file.name[i]);
+	if (g->file.count > GRES_FILES_MAX)
+		return conf_line_error(g->l, CONF_Gres_File, ERANGE, err, "File names more than %d devices", GRES_FILES_MAX);
+	g->count = g->file.count ? g->file.count : 1;
+	if (count && count_parse(count, &g->count))
+		return conf_line_error(g->l, CONF_Gres_Count, EINVAL, err, "Count: \"%s\" is not a number", count);
+	if (count && g->file.count && g->count != g->file.count)
+		return conf_line_error(g->l, CONF_Gres_Count, EINVAL, err, "Count=%s, but File names %zu devices", count, g->file.count);
+	return 0;
+}
+
+/* 1: a device line; 0: only AutoDetect. */
+static int line_read(struct conf *c, const struct conf_line *l, struct line *g, struct error *err)
+{
+	*g = (struct line){ .l = l, .name = conf_line_get(l, CONF_Gres_Name), .type = conf_line_get(l, CONF_Gres_Type), .flags = conf_line_get(l, CONF_Gres_Flags) };
+	if (!g->name) {
+		if (!conf_line_get(l, CONF_Gres_AutoDetect))
+			return conf_line_error(l, CONF_Gres_NodeName, EINVAL, err, "Name is missing");
+		return 0;
+	}
+	if (!strcasecmp(g->name, "mps") || !strcasecmp(g->name, "shard"))
+		return conf_line_error(l, CONF_Gres_Name, ESLURM_NOT_SUPPORTED, err, "Name=%s does not work yet: GPUs are given whole", g->name);
+	g->cores = conf_line_get(l, CONF_Gres_Cores) ? conf_line_get(l, CONF_Gres_Cores) : conf_line_get(l, CONF_Gres_CPUs);
+	g->links = conf_line_get(l, CONF_Gres_Links);
+	g->count_only = g->flags && strcasestr(g->flags, "CountOnly");
+	if (g->links && !links_good(g->links))
+		return conf_line_error(l, CONF_Gres_Links, EINVAL, err, "Links: \"%s\" is not a list of numbers", g->links);
+	int rc = line_count(g, err);
+	if (!rc)
+		rc = line_nodes(c, g, err);
+	return rc ? rc : 1;
+}
+
+/* --- one node -------------------------------------------------------------------------------------------- */
+static bool line_fits(const struct line *g, uint32_t node, const struct gres_req *r)
+{
+	return (!g->nodes || bitset_has(g->nodes, node)) && !strcasecmp(g->name, r->name) && (!g->type || !*r->type || !strcasecmp(g->type, r->type));
+}
+
+static Pb__NodeGres *entry_add(Pb__NodeRecord *n, const char *name, const char *type, uint64_t count, uint64_t first)
+{
+	Pb__NodeGres *e = xcalloc(1, sizeof *e);
+	pb__node_gres__init(e);
+	e->name = xstrdup(name);
+	e->type = type && *type ? xstrdup(type) : NULL;
+	e->count = count;
+	e->first_index = (uint32_t)first;
+	e->has_first_index = 1;
+	n->gres_list = xrealloc(n->gres_list, (n->n_gres_list + 1) * sizeof(Pb__NodeGres *));
+	n->gres_list[n->n_gres_list++] = e;
+	return e;
+}
+
+/* Sockets that hold the cores of a line. */
+static int sockets_of(const struct line *g, const Pb__NodeRecord *n, Pb__NodeGres *e, struct error *err)
+{
+	struct bitset *cores = NULL, *sockets;
+	struct error inner = { 0 };
+	if (!g->cores)
+		return 0;
+	if (idset_parse(g->cores, n->sockets * n->cores, &cores, &inner))
+		return conf_line_error(g->l, CONF_Gres_Cores, EINVAL, err, "Cores=%s: node %s has cores 0-%u: %s", g->cores, n->name, n->sockets * n->cores - 1, inner.line);
+	sockets = bitset_create(n->sockets);
+	bitset_for(cores, i)
+		bitset_set(sockets, i / n->cores);
+	e->cores = idset_format(cores);
+	e->sockets = bitset_count(sockets) < n->sockets ? idset_format(sockets) : NULL;
+	bitset_destroy(cores);
+	bitset_destroy(sockets);
+	return 0;
+}
+
+static int entry_from_line(struct line *g, Pb__NodeRecord *n, const struct gres_req *r, uint64_t take, struct error *err)
+{
+	Pb__NodeGres *e = entry_add(n, r->name, *r->type ? r->type : g->type, take, g->first + g->used);
+	struct hostlist part = HOSTLIST_INIT;
+	for (uint64_t i = 0; i < take && g->file.count; i++)
+		hostlist_push(&part, g->file.name[g->used + i]);
+	if (part.count)
+		e->files = hostlist_compact(&part);
+	hostlist_fini(&part);
+	e->links = xstrdup_null(g->links);
+	e->flags = xstrdup_null(g->flags);
+	e->count_only = g->count_only || (!g->file.count && strcasecmp(r->name, "gpu"));
+	e->has_count_only = 1;
+	g->used += take;
+	return sockets_of(g, n, e, err);
+}
+
+/* Number the devices of the node's lines, name by name. */
+static uint64_t lines_number(struct line *g, size_t lines, uint32_t node, const char *name)
+{
+	uint64_t next = 0;
+	for (size_t i = 0; i < lines; i++) {
+		if (strcasecmp(g[i].name, name) || (g[i].nodes && !bitset_has(g[i].nodes, node)))
+			continue;
+		g[i].first = (uint32_t)next;
+		next += g[i].count;
+	}
+	return next;
+}
+
+static bool is_known_type(const struct conf *c, const char *name)
+{
+	const char *types = conf_str(c, CONF_GresTypes);
+	size_t n = strlen(name);
+	for (const char *p = types; p && *p;) {
+		size_t len = strcspn(p, ",");
+		if (len == n && !strncasecmp(p, name, n))
+			return true;
+		p += len + (p[len] == ',');
+	}
+	return false;
+}
+
+static int node_merge(struct conf *c, struct line *g, size_t lines, uint32_t node, struct error *err)
+{
+	Pb__NodeRecord *n = c->node[node];
+	struct gres_req req[GRES_REQ_MAX];
+	struct error inner = { 0 };
+	size_t count;
+	if (!n->gres)
+		return 0;
+	if (gres_parse(n->gres, req, GRES_REQ_MAX, &count, &inner))
+		return error_set(err, EINVAL, "%s: node %s: Gres: %s", c->path, n->name, inner.line);
+	for (size_t i = 0; i < lines; i++)
+		g[i].used = 0;
+	for (size_t r = 0; r < count; r++) {
+		if (!is_known_type(c, req[r].name))
+			return error_set(err, ESLURM_INVALID_GRES, "%s: node %s: Gres=%s: \"%s\" is not in GresTypes", c->path, n->name, n->gres, req[r].name);
+		uint64_t need = req[r].count, total = lines_number(g, lines, node, req[r].name), unfiled = 0;
+		for (size_t i = 0; i < lines && need; i++) {
+			uint64_t take = line_fits(&g[i], node, &req[r]) ? g[i].count - g[i].used : 0;
+			take = take < need ? take : need;
+			if (!take)
+				continue;
+			int rc = entry_from_line(&g[i], n, &req[r], take, err);
+			if (rc)
+				return rc;
+			need -= take;
+		}
+		if (!need)
+			continue;
+		for (size_t e = 0; e < n->n_gres_list; e++) /* those without files of the elements before */
+			unfiled += !strcasecmp(n->gres_list[e]->name, req[r].name) && n->gres_list[e]->first_index >= total ? n->gres_list[e]->count : 0;
+		Pb__NodeGres *e = entry_add(n, req[r].name, req[r].type, need, total + unfiled);
+		e->count_only = strcasecmp(req[r].name, "gpu") != 0;
+		e->has_count_only = 1;
+	}
+	return 0;
+}
 
 int conf_gres_merge(struct conf *c, struct error *err)
 {
-	(void)c, (void)err;
-	return 0;
+	struct line *g = c->gres_n ? xcalloc(c->gres_n, sizeof *g) : NULL;
+	size_t lines = 0;
+	int rc = 0;
+	for (size_t i = 0; rc >= 0 && i < c->gres_n; i++) {
+		rc = line_read(c, &c->gres[i], &g[lines], err);
+		lines += rc != 0;
+	}
+	for (uint32_t n = 0; rc >= 0 && n < c->node_n; n++)
+		rc = node_merge(c, g, lines, n, err);
+	for (size_t i = 0; i < lines; i++) {
+		bitset_destroy(g[i].nodes);
+		hostlist_fini(&g[i].file);
+	}
+	free(g);
+	return rc < 0 ? rc : 0;
+}
+
+const char *conf_gres_autodetect(const struct conf *c, const char *node_name)
+{
+	const char *found = NULL;
+	bool own = false;
+	for (size_t i = 0; i < c->gres_n; i++) {
+		const char *v = conf_line_get(&c->gres[i], CONF_Gres_AutoDetect), *nodes = conf_line_get(&c->gres[i], CONF_Gres_NodeName);
+		struct hostlist hl = HOSTLIST_INIT;
+		if (!v || (own && !nodes))
+			continue;
+		bool here = !nodes || (!hostlist_add(&hl, nodes, NULL) && hostlist_find(&hl, node_name) >= 0);
+		hostlist_fini(&hl);
+		if (here) {
+			found = v;
+			own = nodes != NULL;
+		}
+	}
+	return found;
 }
