@@ -1,0 +1,254 @@
+/* jobopt_check.c - what options mean together: those that exclude each other, and values that follow from others
+ *
+ * Rule for options of one group: the one from the higher source (command line > environment > script) stands and the others are dropped;
+ * two of the same source are an error. The sentences are the reference's, its slips of spelling included, because scripts look for them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/jobopt.h"
+#include "cli/jobopt_row.h"
+#include "model/tres.h"
+
+static int refuse_fatal(struct jobopt *o, struct error *err, const char *text)
+{
+	o->fatal = true;
+	return jobopt_refuse(o, 1, err, "%s", text);
+}
+
+/* Forget what an option said. */
+static void option_drop(struct jobopt *o, enum jobopt_id id)
+{
+	const struct jobopt_target *t = &jobopt_rows[id].target;
+	switch (t->kind) {
+	case JOBOPT_T_DESC_STR:
+	case JOBOPT_T_STR:
+		jobopt_put_str(o, t, NULL);
+		break;
+	case JOBOPT_T_NONE:
+		break;
+	case JOBOPT_T_BOOL:
+	case JOBOPT_T_U32:
+		jobopt_put_num(o, t, 0);
+		break;
+	default:
+		jobopt_put_num(o, t, 0);
+		*(protobuf_c_boolean *)(void *)((char *)o->desc + t->has) = false;
+	}
+	o->from[id] = JOBOPT_UNSET;
+	xfree(o->text[id]);
+}
+
+struct group { enum jobopt_id id[3]; size_t n; const char *text; };
+static const struct group groups[] = {
+	{ { JO_mem, JO_mem_per_cpu, JO_mem_per_gpu }, 3, "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive." },
+	{ { JO_core_spec, JO_thread_spec }, 2, "-S/--core-spec and --thred-spec options are mutually exclusive" },
+	{ { JO_exclusive, JO_oversubscribe }, 2, "--exclusive and --oversubscribe options are mutually exclusive" },
+	{ { JO_cpus_per_task, JO_cpus_per_gpu }, 2, "--cpus-per-task, --tres-per-task=cpu:#, and --cpus-per-gpu are mutually exclusive" },
+	{ { JO_gpus_per_task, JO_ntasks_per_gpu }, 2, "--gpus-per-task is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU" },
+	{ { JO_gpus_per_socket, JO_ntasks_per_gpu }, 2, "--gpus-per-socket is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU" },
+	{ { JO_ntasks_per_node, JO_ntasks_per_gpu }, 2, "--ntasks-per-node is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU" },
+};
+
+static int group_check(struct jobopt *o, const struct group *g, struct error *err)
+{
+	uint8_t top = JOBOPT_UNSET;
+	size_t at_top = 0;
+	for (size_t i = 0; i < g->n; i++) {
+		uint8_t from = o->from[g->id[i]];
+		if (from > top) {
+			top = from;
+			at_top = 0;
+		}
+		at_top += from == top && from;
+	}
+	if (at_top > 1) {
+		/* A step inherits what the job was given by several variables. */
+		if (g->id[0] == JO_core_spec && top == JOBOPT_ENV)
+			return refuse_fatal(o, err, "Both --core-spec and --thread-spec set using environment variables. Those options are mutually exclusive.");
+		return refuse_fatal(o, err, g->text);
+	}
+	for (size_t i = 0; i < g->n; i++)
+		if (o->from[g->id[i]] && o->from[g->id[i]] < top)
+			option_drop(o, g->id[i]);
+	return 0;
+}
+
+/* Is there an element of this TRES ("cpu", "gres/gpu") in a list? */
+static bool tres_names(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+	for (const char *at = list; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+		if (!strncmp(at, name, len) && strchr(":=", at[len] ? at[len] : ':'))
+			return true;
+	return false;
+}
+
+/* --- GPUs ------------------------------------------------------------------------------------------------ */
+
+/* Sum of the counts in a list of elements "gres/gpu[:type][:n]"; 0: none. */
+static uint64_t gpu_count(const char *list)
+{
+	struct gres_req req[GRES_REQ_MAX];
+	size_t n;
+	uint64_t sum = 0;
+	if (!list || gres_parse(list, req, GRES_REQ_MAX, &n, NULL) < 0)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		sum += strcmp(req[i].name, "gpu") ? 0 : req[i].count;
+	return sum;
+}
+
+static int refuse_gres(struct jobopt *o, struct error *err, const char *text)
+{
+	free(o->before);
+	o->before = xasprintf("%s: error: %s", jobopt_cmd_name(o->cmd), text);
+	return jobopt_refuse(o, 1, err, "%s", error_text(ESLURM_INVALID_GRES));
+}
+
+/* The numbers of GPUs must agree with each other and with tasks, nodes and sockets. */
+static int gpu_counts_check(struct jobopt *o, struct error *err)
+{
+	const Pb__JobDesc *d = o->desc;
+	uint64_t job = gpu_count(d->tres_per_job), node = gpu_count(d->tres_per_node), socket = gpu_count(d->tres_per_socket);
+	uint64_t task = tres_names(d->tres_per_task, "gres/gpu") || jobopt_is_set(o, JO_gpus_per_task) ? gpu_count(d->tres_per_task) : 0;
+	uint32_t tasks = d->has_num_tasks ? d->num_tasks : 0;
+	if (socket && !d->has_sockets_per_node)
+		return refuse_gres(o, err, "--gpus-per-socket option requires --sockets-per-node specification");
+	if ((job && node && job < node) || (node && socket && node < socket) || (job && socket && job < socket))
+		return refuse_gres(o, err, "Failed to validate job spec. Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket");
+	if (job && node && job % node)
+		return refuse_gres(o, err, "Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node");
+	if (job && task && job % task)
+		return refuse_gres(o, err, "Failed to validate job spec, --gpus not multiple of --gpus-per-task");
+	if (job && task && tasks && job / task != tasks)
+		return refuse_gres(o, err, "Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks.");
+	if (node && task && d->has_ntasks_per_node && d->ntasks_per_node && node / task != d->ntasks_per_node)
+		return refuse_gres(o, err, "Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-task requested number of tasks per node differ from --ntasks-per-node.");
+	if (node && socket && node % socket == 0 && node / socket != d->sockets_per_node)
+		return refuse_gres(o, err, "Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-socket required number of sockets differ from --sockets-per-node.");
+	if (job && node && d->has_min_nodes && (job / node < d->min_nodes || job / node > d->max_nodes)) {
+		char *text = xasprintf("Failed to validate job spec. Based on --gpu and --gres=gpu/--gpus-per-node required nodes (%llu) doesn't fall between min_nodes (%u) and max_nodes (%u) boundaries",
+				       (unsigned long long)(job / node), d->min_nodes, d->max_nodes);
+		int rc = refuse_gres(o, err, text);
+		xfree(text);
+		return rc;
+	}
+	if (job && d->has_min_nodes && job < d->min_nodes)
+		return refuse_gres(o, err, "Failed to validate job spec, --gpus < -N");
+	if ((jobopt_is_set(o, JO_gpus_per_task) || jobopt_is_set(o, JO_tres_per_task)) && !d->has_num_tasks && !job && !o->jobid &&
+	    !d->has_ntasks_per_node)
+		return refuse_gres(o, err, "Failed to validate job spec. --gpus-per-task or --tres-per-task used without either --gpus or -n/--ntasks is not allowed.");
+	return 0;
+}
+
+/* --gres and --gpus-per-node become one list. */
+static int per_node_join(struct jobopt *o, struct error *err)
+{
+	if (o->gres && o->gpus_per_node && gpu_count(o->gres)) {
+		if (o->from[JO_gres] == o->from[JO_gpus_per_node])
+			return refuse_fatal(o, err, "--gpus-per-node and --gres=gpu are mutually exclusive.");
+		option_drop(o, o->from[JO_gres] > o->from[JO_gpus_per_node] ? JO_gpus_per_node : JO_gres);
+	}
+	struct str s = STR_INIT;
+	if (o->gres)
+		str_add(&s, o->gres);
+	if (o->gpus_per_node && !str_eq(o->gres, "none"))
+		str_add_sep(&s, ",", o->gpus_per_node);
+	xstr_set(&o->desc->tres_per_node, s.len ? s.data : NULL);
+	bool typed = false, plain = false;
+	struct gres_req req[GRES_REQ_MAX];
+	size_t n = 0;
+	if (s.len && strcmp(s.data, "none") && gres_parse(s.data, req, GRES_REQ_MAX, &n, NULL) == 0)
+		for (size_t i = 0; i < n; i++) {
+			typed |= !strcmp(req[i].name, "gpu") && req[i].type[0];
+			plain |= !strcmp(req[i].name, "gpu") && !req[i].type[0];
+		}
+	str_fini(&s);
+	return typed && plain ? jobopt_refuse(o, 1, err, "Invalid GRES specification (with and without type identification)") : 0;
+}
+
+/* Tasks from GPUs and GPUs from tasks; the binding that --gpus-per-task implies. */
+static void gpu_derive(struct jobopt *o)
+{
+	Pb__JobDesc *d = o->desc;
+	uint64_t job = gpu_count(d->tres_per_job), node = gpu_count(d->tres_per_node);
+	uint64_t task = tres_names(d->tres_per_task, "gres/gpu") || (d->tres_per_task && strstr(d->tres_per_task, "gres/gpu")) ? gpu_count(d->tres_per_task) : 0;
+	if (d->has_ntasks_per_tres && !d->has_num_tasks && (job || (node && d->has_min_nodes))) {
+		d->has_num_tasks = true;
+		d->num_tasks = (uint32_t)((job ? job : node * d->min_nodes) * d->ntasks_per_tres);
+	} else if (d->has_ntasks_per_tres && d->has_num_tasks && !job && !node && d->num_tasks % d->ntasks_per_tres == 0) {
+		free(d->tres_per_job);
+		d->tres_per_job = xasprintf("gres/gpu:%u", d->num_tasks / d->ntasks_per_tres);
+	}
+	if (task && job && !d->has_num_tasks) {
+		d->has_num_tasks = true;
+		d->num_tasks = (uint32_t)(job / task);
+	}
+	if (task && !d->tres_bind)
+		d->tres_bind = xasprintf("gres/gpu:per_task:%llu", (unsigned long long)task);
+}
+
+/* --- the rest ----------------------------------------------------------------------------------------------- */
+
+static int pairs_check(struct jobopt *o, struct error *err)
+{
+	const Pb__JobDesc *d = o->desc;
+	if (tres_names(d->tres_per_task, "cpu")) {
+		if (jobopt_is_set(o, JO_cpus_per_gpu))
+			return refuse_fatal(o, err, groups[3].text);
+		if (o->from[JO_cpus_per_task] >= o->from[JO_tres_per_task])
+			return refuse_fatal(o, err, "You can not have --tres-per-task=cpu= and --cpus-per-task please use one or the other");
+		option_drop(o, JO_cpus_per_task);
+	}
+	if (jobopt_is_set(o, JO_gpus_per_task) && jobopt_is_set(o, JO_tres_per_task) && o->text[JO_tres_per_task] &&
+	    strstr(o->text[JO_tres_per_task], "gres/gpu"))
+		return refuse_fatal(o, err, "You can not have --tres-per-task=gres/gpu= and --gpus-per-task please use one or the other");
+	if (o->overlap && jobopt_is_set(o, JO_exclusive) && o->from[JO_overlap] == o->from[JO_exclusive])
+		return jobopt_refuse(o, 1, err, "--exclusive and --overlap are mutually exclusive");
+	if (o->cmd == JOBOPT_SRUN && !o->jobid && o->has_relative)
+		return refuse_fatal(o, err, "--relative option invalid for job allocation request");
+	return 0;
+}
+
+/* Fewer tasks than nodes: "setting nnodes to 1". A step's node count from the environment is no wish, so it falls without a word. */
+static void nodes_lower(struct jobopt *o)
+{
+	Pb__JobDesc *d = o->desc;
+	if (!d->has_num_tasks || !d->has_min_nodes || d->num_tasks >= d->min_nodes)
+		return;
+	if (o->from[JO_nodes] == JOBOPT_ARGS || !o->jobid)
+		log_at(LOG_L_INFO, "warning: can't run %u processes on %u nodes, setting nnodes to %u", d->num_tasks, d->min_nodes, d->num_tasks);
+	d->min_nodes = d->num_tasks;
+	if (d->max_nodes > d->num_tasks)
+		d->max_nodes = d->num_tasks;
+}
+
+int jobopt_check(struct jobopt *o, struct error *err)
+{
+	int rc = 0;
+	o->getopt_error = o->fatal = false;
+	o->exit_code = 1;
+	xfree(o->before);
+	for (size_t i = 0; rc == 0 && i < sizeof(groups) / sizeof(groups[0]); i++)
+		rc = group_check(o, &groups[i], err);
+	if (rc == 0)
+		rc = pairs_check(o, err);
+	if (rc == 0)
+		rc = per_node_join(o, err);
+	if (rc == 0)
+		rc = gpu_counts_check(o, err);
+	if (rc < 0)
+		return rc;
+	gpu_derive(o);
+	nodes_lower(o);
+	if (str_eq_nocase(o->desc->hint, "nomultithread") && !o->desc->has_threads_per_core) {
+		o->desc->has_threads_per_core = true;
+		o->desc->threads_per_core = 1;
+	}
+	return 0;
+}
