@@ -107,8 +107,8 @@ KEY(key_memory)
 	const struct msgview *d = jobview_desc(JOB);
 	return (int64_t)msgview_num(d, PB_JobDesc_mem_per_cpu, msgview_num(d, PB_JobDesc_mem_per_node, 0));
 }
-GET(nice_value) { put_i64(out, (int32_t)msgview_num(jobview_desc(JOB), PB_JobDesc_nice, 0)); }
-KEY(key_nice) { return (int32_t)msgview_num(jobview_desc(JOB), PB_JobDesc_nice, 0); }
+GET(nice_value) { put_i64(out, (int32_t)msgview_sint(jobview_desc(JOB), PB_JobDesc_nice, 0)); }
+KEY(key_nice) { return (int32_t)msgview_sint(jobview_desc(JOB), PB_JobDesc_nice, 0); }
 GET(node_list) { put_slice(out, msgview_text(jobview_alloc(JOB), PB_Alloc_nodes), f->absent); }
 KEY(key_tasks) { return (int64_t)jobview_num(JOB, PB_JobRecord_num_tasks, msgview_num(jobview_desc(JOB), PB_JobDesc_num_tasks, 1)); }
 GET(num_tasks) { put_i64(out, key_tasks(row, f)); }
@@ -172,6 +172,7 @@ GET(tres_alloc)
 
 #define FIELD(letter, name, header, get, arg, absent, key) { letter, name, header, get, arg, absent, key, 0 },
 #define FIELD_HIDDEN(letter, name, header, get, arg, absent, key) { letter, name, header, get, arg, absent, key, FIELD_HIDDEN },
+#define FIELD_SPAN(letter, name, header, get, arg, absent, key) { letter, name, header, get, arg, absent, key, FIELD_SPAN },
 #define FIELD_TODO(letter, name, header) { letter, name, header, NULL, 0, NULL, NULL, FIELD_TODO },
 const struct field job_fields[] = {
 #include "tables/fields_job.def"

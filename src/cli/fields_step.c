@@ -75,6 +75,7 @@ GET(step_array_task) { put_slice(out, array_part(STEP, true), f->absent); }
 
 #define FIELD(letter, name, header, get, arg, absent, key) { letter, name, header, get, arg, absent, key, 0 },
 #define FIELD_HIDDEN(letter, name, header, get, arg, absent, key) { letter, name, header, get, arg, absent, key, FIELD_HIDDEN },
+#define FIELD_SPAN(letter, name, header, get, arg, absent, key) { letter, name, header, get, arg, absent, key, FIELD_SPAN },
 #define FIELD_TODO(letter, name, header) { letter, name, header, NULL, 0, NULL, NULL, FIELD_TODO },
 const struct field step_fields[] = {
 #include "tables/fields_step.def"

@@ -28,6 +28,11 @@ static inline uint64_t msgview_num(const struct msgview *v, unsigned n, uint64_t
 {
 	return msgview_has(v, n) ? v->f[n].value : absent;
 }
+/* A sint32 or sint64 field: numbers of both signs, folded on the wire. */
+static inline int64_t msgview_sint(const struct msgview *v, unsigned n, int64_t absent)
+{
+	return msgview_has(v, n) ? (int64_t)(v->f[n].value >> 1) ^ -(int64_t)(v->f[n].value & 1) : absent;
+}
 static inline struct slice msgview_text(const struct msgview *v, unsigned n)
 {
 	return msgview_has(v, n) ? (struct slice){ (const char *)v->f[n].data, v->f[n].len } : (struct slice){ 0 };

@@ -35,7 +35,7 @@ struct client *show_open(void)
 	struct error err = { 0 };
 	if (client_open(&c, &err) < 0)
 		exit(show_fail(&err));
-	show_env.cluster = conf_str(client_conf(c), CONF_CLUSTER_NAME);
+	show_env.cluster = conf_str(client_conf(c), CONF_ClusterName);
 	return c;
 }
 

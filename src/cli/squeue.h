@@ -18,6 +18,8 @@ struct squeue {
 	uint32_t base_states, flag_states;   /* bits */
 	bool want_finished;
 	struct hostlist node;
+	char **open[4];                  /* lists whose option came without a value */
+	size_t n_open;
 	const char *const *argv;
 	int argc;
 };

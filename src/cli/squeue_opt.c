@@ -32,7 +32,7 @@ static const struct opt_row rows[] = {
 	{ "Format", 'O', OPT_REQUIRED, "format", "columns by name: \"JobID:18,Partition\"; see --helpFormat", Q_FORMAT_LONG, false },
 	{ "hide", 0, OPT_NONE, NULL, "leave hidden partitions out (the default)", Q_HIDE, false },
 	{ "iterate", 'i', OPT_REQUIRED, "seconds", "print again every so many seconds", Q_ITERATE, false },
-	{ "jobs", 'j', OPT_OPTIONAL, "ids", "only these jobs", Q_JOBS, false },
+	{ "jobs", 'j', OPT_REQUIRED, "ids", "only these jobs", Q_JOBS, false },
 	{ "json", 0, OPT_OPTIONAL, "data_parser", "print JSON", Q_JSON, false },
 	{ "licenses", 'L', OPT_REQUIRED, "names", "only jobs that asked for these licences", Q_LICENSES, false },
 	{ "local", 0, OPT_NONE, NULL, "only this cluster (the default)", Q_LOCAL, false },
@@ -162,6 +162,8 @@ static int squeue_option(const struct opt_row *row, const char *value, void *arg
 		q->step_mode = true;
 	if (list && value)
 		list_add(list, value);
+	else if (list && q->n_open < sizeof(q->open) / sizeof(q->open[0]))
+		q->open[q->n_open++] = list;
 	switch (row->id) {
 	case Q_HIDE: q->all = false; break;
 	case Q_FORMAT:
@@ -366,14 +368,13 @@ int squeue_parse(struct squeue *q, int argc, char **argv)
 		return show_bad_option("squeue", &err);
 	if (first < 0)
 		return show_fail(&err);
-	for (int i = first; i < argc; i++) {   /* the reference: operands after -j and -s without value are their lists */
-		char **list = q->step_mode && !q->steps ? &q->steps : NULL;
-		if (!list) {
+	for (int i = first; i < argc; i++) {   /* "-s 5.0": the value may stand in the next word, but need not be there */
+		if ((size_t)(i - first) >= q->n_open) {
 			log_error("Unrecognized option: %s", argv[i]);
 			opt_print_usage("squeue", rows, ROWS, "");
 			return 1;
 		}
-		list_add(list, argv[i]);
+		list_add(q->open[i - first], argv[i]);
 	}
 	if (q->me)
 		id_add(&q->uid, getuid());

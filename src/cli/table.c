@@ -178,6 +178,8 @@ static void cell_fit(struct str *out, size_t start, const struct column *c)
 	size_t len = out->len - start;
 	if (!c->width || len == c->width)
 		return;
+	if (len > c->width && c->right && c->field && (c->field->flags & FIELD_SPAN) && isdigit((unsigned char)out->data[start]))
+		return;
 	if (len > c->width) {
 		out->len = start + c->width;
 		out->data[out->len] = 0;
@@ -230,7 +232,7 @@ void table_help_letters(const struct field *fields, size_t n, struct str *out)
 {
 	size_t printed = 0;
 	for (size_t i = 0; i < n; i++)
-		if (fields[i].letter && !fields[i].flags)
+		if (fields[i].letter && !(fields[i].flags & (FIELD_TODO | FIELD_HIDDEN)))
 			str_addf(out, "%%%c    %s", fields[i].letter, ++printed % 8 ? "" : "\n");
 	str_add(out, printed % 8 ? "\n" : "");
 }
@@ -239,7 +241,7 @@ void table_help_names(const struct field *fields, size_t n, struct str *out)
 {
 	size_t printed = 0;
 	for (size_t i = 0; i < n; i++)
-		if (fields[i].name && !fields[i].flags)
+		if (fields[i].name && !(fields[i].flags & (FIELD_TODO | FIELD_HIDDEN)))
 			str_addf(out, "%-20s%s", fields[i].name, ++printed % 4 ? "" : "\n");
 	str_add(out, printed % 4 ? "\n" : "");
 }

@@ -17,7 +17,11 @@ struct field;
 typedef void (*field_get_fn)(struct str *out, void *row, const struct field *f);
 /* A value to sort by. */
 typedef int64_t (*field_key_fn)(void *row, const struct field *f);
-enum { FIELD_TODO = 1, FIELD_HIDDEN = 2 /* works, but is not in the help lists */ };
+enum {
+	FIELD_TODO = 1,
+	FIELD_HIDDEN = 2,    /* works, but is not in the help lists */
+	FIELD_SPAN = 4,      /* a span of time: not cut where it is right-justified (words such as UNLIMITED are) */
+};
 struct field {
 	char letter;         /* 0: only by name */
 	const char *name;    /* for -O */
