@@ -4,6 +4,7 @@
  * at most IN_FLIGHT of them out. What failed to arrive is tried again later (launches only while the job is still meant to start there).
  * The core decides what a silent node means; this file only tells it that a node fell silent or spoke again. */
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -224,6 +225,8 @@ static void order_done(int code, const ProtobufCMessage *rsp, const char *detail
 			code = -(int)((const Pb__Result *)rsp)->code;
 			detail = ((const Pb__Result *)rsp)->detail;
 		}
+		if (o->rpc == RPC_D_BATCH && o->tries && (code == -ESLURM_CRED || code == -EEXIST))
+			code = 0; /* it had arrived the first time; its answer was lost */
 		if (o->rpc == RPC_D_BATCH && (!code || launch_is_wanted(o)))
 			launch_result(o, code, detail, false);
 		else if (o->rpc == RPC_D_TERMINATE && code == -ESLURM_INVALID_JOB_ID)

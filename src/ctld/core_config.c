@@ -7,8 +7,6 @@
 #include "ctld/core_config.h"
 #include "ctld/turn.h"
 
-#define SACK_DEFAULT "/run/slurmctld/sack.socket"
-
 static uint32_t num(const struct conf *c, enum conf_key k)
 {
 	uint64_t v = conf_num(c, k);
@@ -130,28 +128,4 @@ int core_config_apply(struct ctld *d, const struct conf *conf, struct error *err
 	if (said.code && err)
 		*err = said;
 	return said.code;
-}
-
-void auth_paths_load(const struct conf *conf, struct auth_paths *ret)
-{
-	char buf[1024];
-	const char *type = conf_str(conf, CONF_AuthType), *file = conf_path(conf), *slash = strrchr(file, '/');
-	memset(ret, 0, sizeof *ret);
-	ret->use_munge = type && !strcmp(type, "auth/munge");
-	const char *v = conf_opt(conf, CONF_AuthInfo, "key", buf, sizeof buf);
-	if (v)
-		ret->key = xstrdup(v);
-	else
-		ret->key = slash ? xasprintf("%.*s/slurm.key", (int)(slash - file), file) : xstrdup("slurm.key");
-	v = conf_opt(conf, CONF_AuthInfo, "sack", buf, sizeof buf);
-	ret->sack = xstrdup(v ? v : SACK_DEFAULT);
-	v = conf_opt(conf, CONF_AuthInfo, "socket", buf, sizeof buf);
-	ret->munge = xstrdup_null(v);
-}
-
-void auth_paths_fini(struct auth_paths *p)
-{
-	free(p->key);
-	free(p->sack);
-	free(p->munge);
 }

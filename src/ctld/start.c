@@ -15,6 +15,7 @@
 #include "base/daemon.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "client/client.h"
 #include "ctld/acct.h"
 #include "ctld/agent.h"
 #include "ctld/core_config.h"
@@ -91,17 +92,10 @@ static int become_slurm_user(struct ctld *d, gid_t gid, struct error *err)
 
 static int start_auth(struct ctld *d, struct error *err)
 {
-	struct auth_paths p;
-	auth_paths_load(d->conf, &p);
-	struct wire_auth_params params = { .munge = p.use_munge, .cluster = conf_str(d->conf, CONF_ClusterName),
-		.key_path = p.use_munge ? NULL : p.key, .sack_path = NULL, .munge_socket = p.munge };
-	int rc = wire_auth_create(&params, &d->auth, err);
-	if (!rc && !p.use_munge) {
-		struct error why;
-		if (sack_start(d->loop, d->auth, p.sack, &d->sack, &why))
-			log_error("users of this host cannot be identified here: %s", why.line);
-	}
-	auth_paths_fini(&p);
+	struct error why;
+	int rc = client_auth_create(d->conf, CLIENT_AUTH_DAEMON, &d->auth, err);
+	if (!rc && client_sack_start(d->conf, d->loop, d->auth, "slurmctld", &d->sack, &why))
+		log_error("users of this host cannot be identified here: %s", why.line);
 	return rc;
 }
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 #include <sqlite3.h>
@@ -89,6 +90,17 @@ static int take_lock(struct sqlite_store *s, struct error *err)
 	else if (flock(s->lock_fd, LOCK_EX | LOCK_NB))
 		rc = error_set(err, EBUSY, "state file %s is in use by another slurmctld", s->path);
 	free(name);
+	return rc;
+}
+
+/* The file holds users' scripts and environments: nobody else reads it. SQLite gives its other files the same mode. */
+static int make_private(struct sqlite_store *s, struct error *err)
+{
+	int fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600), rc = 0;
+	if (fd < 0 || fchmod(fd, 0600))
+		rc = error_set(err, errno, "cannot open %s: %s", s->path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
 	return rc;
 }
 
@@ -301,6 +313,8 @@ int store_open_sqlite_vfs(const char *path, const char *vfs, struct store **ret,
 	int rc = check_file_system(path, err);
 	if (!rc)
 		rc = take_lock(s, err);
+	if (!rc)
+		rc = make_private(s, err);
 	if (!rc)
 		rc = open_connection(s, vfs, &s->writer, err);
 	if (!rc)

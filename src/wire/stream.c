@@ -97,6 +97,7 @@ void stream_refuse(struct stream *s, int code, const struct error *err)
 	s->channel.keyed = false;
 	stream_send(s, &h, &part, 1);
 	stream_flush(s);
+	(void)uv_shutdown(&s->shutdown, (uv_stream_t *)&s->tcp, NULL);
 	s->refused = true;
 	s->in_len = 0;
 	stream_ended(s, code, err);

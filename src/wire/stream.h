@@ -24,6 +24,7 @@ struct stream_ops {
 struct stream_out;
 struct stream {
 	uv_tcp_t tcp;
+	uv_shutdown_t shutdown;          /* our side, after a refusal */
 	const struct stream_ops *ops;
 	void *owner;
 	struct frame_channel channel;
