@@ -110,8 +110,8 @@ static void h_terminate(struct noded *n, struct wire_req *req)
 		reply_result(req, ESLURM_ALREADY_DONE, NULL);
 		return;
 	}
-	reply_result(req, 0, NULL);
 	jobs_terminate(n, m);
+	reply_result(req, 0, NULL);            /* last: the message lives only as long as the call */
 }
 
 static void order_job(struct noded *n, struct wire_req *req, uint32_t job_id, const uint32_t *step_id, const Pb__StepdOrder *order)

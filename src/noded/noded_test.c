@@ -310,7 +310,8 @@ static void test_terminate(void **state)
 	WAIT_FOR(access(xasprintf("%s/ready6", dir), F_OK) == 0);
 	terminate(6);
 	const Pb__NodeEvent *e = event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 6);
-	assert_true(e && WTERMSIG(e->status) == SIGKILL);
+	assert_non_null(e);
+	assert_int_equal(e->status, SIGKILL);
 }
 
 static void test_stepd_killed(void **state)

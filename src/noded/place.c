@@ -144,7 +144,9 @@ static int auth_make(struct noded *n, const char **ret_sack, struct error *err)
 {
 	static char sack[256];
 	const char *type = conf_str(n->conf, CONF_AuthType);
-	char *conf = xstrdup(conf_path(n->conf)), *key = xasprintf("%s/slurm.key", dirname(conf));
+	static char key_opt[256];
+	const char *given = conf_opt(n->conf, CONF_AuthInfo, "key", key_opt, sizeof key_opt);
+	char *conf = xstrdup(conf_path(n->conf)), *key = given ? xstrdup(given) : xasprintf("%s/slurm.key", dirname(conf));
 	struct wire_auth_params p = { .munge = type && !strcmp(type, "auth/munge"), .cluster = conf_str(n->conf, CONF_ClusterName), .key_path = key };
 	static char munge_socket[256];
 	p.sack_path = conf_opt(n->conf, CONF_AuthInfo, "sack", sack, sizeof sack);
