@@ -63,7 +63,8 @@ enum core_event_type {
 };
 
 /* Who asks: filled by the shell from the connection's identity. */
-struct core_caller { uint32_t uid, gid; bool oper, admin; const char *user, *group; };
+/* `groups`: names of all the user's groups, comma separated (for AllowGroups); NULL: only `group` is known. */
+struct core_caller { uint32_t uid, gid; bool oper, admin; const char *user, *group, *groups; };
 
 struct core_event {
 	enum core_event_type type;

@@ -10,6 +10,7 @@
 #include <uthash.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "ctld/ident.h"
 
 #define KEEP_MS 60000
@@ -55,12 +56,20 @@ static void ident_fill(struct ident *id)
 	static_assert(sizeof(gid_t) == sizeof(uint32_t), "gids travel as they are");
 	id->gids = (uint32_t *)gids;
 	id->gid_count = (size_t)n;
+	struct str names = STR_INIT;
+	for (int i = 0; i < n; i++) {
+		char *name = ident_group(gids[i]);
+		str_add_sep(&names, ",", name);
+		free(name);
+	}
+	id->groups = str_take(&names);
 }
 
 static void ident_fini(struct ident *id)
 {
 	free(id->user);
 	free(id->group);
+	free(id->groups);
 	free(id->home);
 	free(id->shell);
 	free(id->gids);

@@ -5,6 +5,7 @@
 struct ident {
 	uint32_t uid, gid;
 	char *user, *group, *home, *shell;
+	char *groups;                /* names of all groups, comma separated */
 	uint32_t *gids;
 	size_t gid_count;
 	uint64_t fetched_ms;

@@ -12,7 +12,7 @@ void reply_caller(struct ctld *d, const struct wire_req *req, const struct ident
 	const struct wire_identity *who = wire_req_identity(req);
 	if (!id)
 		id = ident_now(d, who->uid);
-	*ret = (struct core_caller){ .uid = who->uid, .gid = who->gid, .user = id->user, .group = id->group };
+	*ret = (struct core_caller){ .uid = who->uid, .gid = who->gid, .user = id->user, .group = id->group, .groups = id->groups };
 	ret->admin = ret->oper = ctld_is_admin(d, who->uid);
 }
 
@@ -87,4 +87,9 @@ void reply_result(struct ctld *d, struct wire_req *req, int code, const char *de
 	r.code = (uint32_t)abs(code);
 	r.detail = (char *)detail;
 	turn_reply(d, req, &r.base);
+}
+
+bool reply_is_private(const struct ctld *d, const struct wire_req *req, const char *what)
+{
+	return conf_has(d->conf, CONF_PrivateData, what) && !ctld_is_admin(d, wire_req_identity(req)->uid);
 }

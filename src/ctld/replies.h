@@ -14,3 +14,5 @@ void reply_alloc_free(Pb__AllocInfo *a);
 /* Sign the step just made: sets step->cred, which the caller clears and frees. job NULL: taken from the core. NULL when the step was refused. */
 Pb__SignedCred *reply_step_cred(struct ctld *d, Pb__StepCreateRsp *step, uint32_t job_id, const Pb__StepDesc *desc, const Pb__JobRecord *job);
 void reply_result(struct ctld *d, struct wire_req *req, int code, const char *detail);
+/* Must `what` ("jobs", "nodes", ...) of others be kept from the caller (PrivateData)? */
+bool reply_is_private(const struct ctld *d, const struct wire_req *req, const char *what);

@@ -88,6 +88,10 @@ void rpc_conf_fetch(struct ctld *d, struct wire_req *req)
 	const Pb__ConfFetchReq *m = (const Pb__ConfFetchReq *)wire_req_msg(req);
 	Pb__ConfFetchRsp rsp = PB__CONF_FETCH_RSP__INIT;
 	const struct conf_text *text;
+	if (!conf_has(d->conf, CONF_SlurmctldParameters, "enable_configless")) {
+		wire_reply_error(req, ESLURM_DISABLED, "the controller hands out no configuration: SlurmctldParameters=enable_configless is not set");
+		return;
+	}
 	size_t n = conf_files(d->conf, &text);
 	Pb__ConfFile *file = xcalloc(n + 1, sizeof *file), **list = xcalloc(n + 1, sizeof *list);
 	rsp.has_hash = true;

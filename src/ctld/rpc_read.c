@@ -155,9 +155,26 @@ static void pair_release(void *arg)
 	free(p);
 }
 
+static void reply_no_jobs(struct wire_req *req)
+{
+	Pb__JobListRsp rsp = PB__JOB_LIST_RSP__INIT;
+	rsp.now = ctld_now_ms() / 1000;
+	wire_reply(req, &rsp.base);
+}
+
 void rpc_job_list(struct ctld *d, struct wire_req *req)
 {
-	const Pb__JobListReq *m = (const Pb__JobListReq *)wire_req_msg(req);
+	Pb__JobListReq only = *(const Pb__JobListReq *)wire_req_msg(req);
+	const Pb__JobListReq *m = &only;
+	uint32_t caller = wire_req_identity(req)->uid;
+	if (reply_is_private(d, req, "jobs")) {
+		if (only.has_uid && only.uid != caller) {
+			reply_no_jobs(req);
+			return;
+		}
+		only.has_uid = true;
+		only.uid = caller;
+	}
 	if (m->n_job_id || m->n_selector) {
 		struct item_buf b = { 0 };
 		add_named(d, &b, m);
@@ -183,8 +200,10 @@ void rpc_step_list(struct ctld *d, struct wire_req *req)
 	Pb__StepRecord **all = NULL;
 	size_t n = core_step_records(d->core, m->has_job_id ? m->job_id : 0, &all);
 	Pb__StepRecord **list = xcalloc(n + 1, sizeof *list);
+	bool hide = reply_is_private(d, req, "jobs");
+	uint32_t caller = wire_req_identity(req)->uid;
 	for (size_t i = 0; i < n; i++)
-		if ((!m->has_step_id || all[i]->step_id == m->step_id) && (!m->has_uid || all[i]->uid == m->uid))
+		if ((!m->has_step_id || all[i]->step_id == m->step_id) && (!m->has_uid || all[i]->uid == m->uid) && (!hide || all[i]->uid == caller))
 			list[rsp.n_step++] = all[i];
 	rsp.step = list;
 	rsp.now = ctld_now_ms() / 1000;
@@ -206,6 +225,10 @@ void rpc_node_list(struct ctld *d, struct wire_req *req)
 	struct hostlist hl = HOSTLIST_INIT;
 	struct error err;
 	size_t total = core_node_count(d->core);
+	if (reply_is_private(d, req, "nodes")) {
+		wire_reply_error(req, ESLURM_ACCESS_DENIED, NULL);
+		return;
+	}
 	if (m->nodes && *m->nodes && hostlist_add(&hl, m->nodes, &err)) {
 		wire_reply_error(req, ESLURM_INVALID_NODE_NAME, err.line);
 		return;
@@ -235,6 +258,10 @@ void rpc_part_list(struct ctld *d, struct wire_req *req)
 	const Pb__PartListReq *m = (const Pb__PartListReq *)wire_req_msg(req);
 	Pb__PartListRsp rsp = PB__PART_LIST_RSP__INIT;
 	size_t total = core_part_count(d->core);
+	if (reply_is_private(d, req, "partitions")) {
+		wire_reply_error(req, ESLURM_ACCESS_DENIED, NULL);
+		return;
+	}
 	rsp.part = xcalloc(total + 1, sizeof *rsp.part);
 	for (size_t i = 0; i < total; i++) {
 		Pb__PartitionRecord *p = core_part_record(d->core, i);
