@@ -12,6 +12,7 @@
 #include "model/tres.h"
 
 enum { COUNT_DIGITS_MAX = 15 };
+#define COUNT_MAX 1000000000000000ull   /* so that what is printed can be read again */
 
 static int digits_read(const char **at, uint64_t *ret)
 {
@@ -92,7 +93,7 @@ static int gres_count(const char *text, uint64_t *ret)
 	if (!unit || text[1])
 		return -EINVAL;
 	for (const char *u = units; u <= unit; u++) {
-		if (*ret > UINT64_MAX / 1024)
+		if (*ret >= COUNT_MAX / 1024)
 			return -ERANGE;
 		*ret *= 1024;
 	}
@@ -138,7 +139,7 @@ static int element_read(const char *element, struct gres_req *r, struct error *e
 		if (!word_copy(r->type, sizeof(r->type), s, len))
 			return gres_bad(err, element, "the type has odd characters");
 		s += len;
-	} else if (*s == ':' && gres_count(s + 1, &r->count) < 0) {
+	} else if (*s == ':' && gres_count(s + 1, &r->count) == -EINVAL) {
 		if (!word_copy(r->type, sizeof(r->type), s + 1, strlen(s + 1)))
 			return gres_bad(err, element, "neither a count nor a type");
 		r->count = 1;
