@@ -1,0 +1,262 @@
+/* sbatch.c - submit a batch script
+ *
+ * Order of reading: command line, script (its #SBATCH lines), environment; jobopt knows which of them wins. Then one call, and with --wait one
+ * long poll a job. Nothing is printed on success but the one line, so that callers who merge the streams can read it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/jobopt.h"
+#include "cli/script.h"
+#include "cli/submit.h"
+#include "model/batchscript.h"
+#include "model/timespec.h"
+
+static const char cmd[] = "sbatch";
+
+/* Run the words of each directive through the option table. */
+static int directives_apply(struct jobopt *o, const struct batchscript *b, struct error *err)
+{
+	for (size_t i = 0; i < b->count; i++) {
+		const struct batch_directive *d = &b->dir[i];
+		char **argv = xcalloc(d->count + 2, sizeof(*argv));
+		int rc;
+		argv[0] = (char *)(uintptr_t)cmd;
+		memcpy(argv + 1, d->word, d->count * sizeof(*argv));
+		rc = jobopt_parse_words(o, (int)d->count + 1, argv, err);
+		free(argv);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* Things that are legal and nearly always a mistake; nothing of it where only the id is wanted. */
+static void script_warn(const struct jobopt *o, const struct batchscript *b)
+{
+	if (o->quiet)
+		return;
+	if (b->ignored)
+		fprintf(stderr, "%s: warning: %u #SBATCH line%s after the first command (line %u) %s not read; move %s above it\n", cmd, b->ignored,
+			b->ignored == 1 ? "" : "s", b->first_command, b->ignored == 1 ? "is" : "are", b->ignored == 1 ? "it" : "them");
+	if ((b->pbs || b->bsub) && !o->ignore_pbs)
+		fprintf(stderr, "%s: warning: %u #PBS or #BSUB line%s not translated to Slurm options; use #SBATCH, or --ignore-pbs to silence this\n", cmd,
+			b->pbs + b->bsub, b->pbs + b->bsub == 1 ? " is" : "s are");
+}
+
+static int script_read(struct jobopt *o, const char *file, struct script *s)
+{
+	struct error err = { 0 };
+	struct batchscript b;
+	int code;
+
+	if (o->wrap && file) {
+		script_report(cmd, "Script arguments not permitted with --wrap option");
+		return 1;
+	}
+	if (script_load(file, o->wrap, s, &err) < 0) {
+		script_report(cmd, err.line);
+		return 1;
+	}
+	if (batchscript_parse(s->data, s->len, &b, &err) < 0) {
+		fprintf(stderr, "%s: fatal: %s: %s\n", cmd, s->name, err.line);
+		return 1;
+	}
+	if (b.components > 1) {
+		fprintf(stderr, "%s: error: heterogeneous jobs (#SBATCH hetjob) are not supported by this version\n", cmd);
+		batchscript_fini(&b);
+		return 1;
+	}
+	code = directives_apply(o, &b, &err) < 0 ? jobopt_report(o, &err) : 0;
+	if (code == 0)
+		script_warn(o, &b);
+	batchscript_fini(&b);
+	return code;
+}
+
+/* --- answers -------------------------------------------------------------------------------------- */
+
+static int print_estimate(const Pb__SubmitRsp *rsp)
+{
+	char when[64];
+
+	if (rsp->code) {
+		fprintf(stderr, "allocation failure: %s\n", error_text((int)rsp->code));
+		if (rsp->detail && !str_eq(rsp->detail, error_text((int)rsp->code)))
+			fprintf(stderr, "%s: %s\n", cmd, rsp->detail);
+		return 1;
+	}
+	timespec_print_when((time_t)rsp->est_start, NULL, 0, when, sizeof(when));
+	fprintf(stderr, "%s: Job %u to start at %s a using %u processors on nodes %s in partition %s\n", cmd, rsp->job_id, when, rsp->est_cpus,
+		rsp->est_nodes ? rsp->est_nodes : "(null)", rsp->est_partition ? rsp->est_partition : "(null)");
+	return 0;
+}
+
+static void print_id(const struct jobopt *o, const Pb__SubmitRsp *rsp)
+{
+	const char *cluster = o->clusters ? (rsp->cluster ? rsp->cluster : o->clusters) : NULL;
+
+	if (o->quiet)
+		return;
+	if (o->parsable)
+		printf(cluster ? "%u;%s\n" : "%u\n", rsp->job_id, cluster);
+	else
+		printf(cluster ? "Submitted batch job %u on cluster %s\n" : "Submitted batch job %u\n", rsp->job_id, cluster);
+	fflush(stdout);
+}
+
+/* --- --wait --------------------------------------------------------------------------------------- */
+
+static int exit_of(const Pb__JobRecord *job)
+{
+	int status = (int)job->exit_status;
+
+	if (job->has_exit_status && WIFEXITED(status))
+		return WEXITSTATUS(status) ? WEXITSTATUS(status) : job->state != PB__JOB_STATE__COMPLETED;
+	return 1;
+}
+
+/* Waits for one job's end. Its exit code, or a negative code. */
+static int job_wait(struct client *c, uint32_t job_id, struct error *err)
+{
+	Pb__WaitReq req = PB__WAIT_REQ__INIT;
+	ProtobufCMessage *msg = NULL;
+	Pb__WaitRsp *rsp;
+	int rc;
+
+	req.job_id = job_id;
+	req.until_end = true;
+	rc = client_call(c, RPC_WAIT, &req.base, -1, &msg, err);
+	if (rc < 0)
+		return rc;
+	rsp = (Pb__WaitRsp *)msg;
+	if (rsp->code)
+		rc = error_set(err, (int)rsp->code, "%s", rsp->detail ? rsp->detail : error_text((int)rsp->code));
+	else
+		rc = rsp->job ? exit_of(rsp->job) : 1;
+	protobuf_c_message_free_unpacked(msg, NULL);
+	return rc;
+}
+
+/* Looks at all tasks of an array: the highest exit code of the ended ones; *ret_open is one that has not ended, or 0. */
+static int array_look(struct client *c, uint32_t array_id, uint32_t *ret_open, struct error *err)
+{
+	Pb__JobListReq req = PB__JOB_LIST_REQ__INIT;
+	ProtobufCMessage *msg = NULL;
+	char id[16], *selector = id;
+	int rc, highest = 0;
+
+	snprintf(id, sizeof(id), "%u", array_id);
+	req.selector = &selector;
+	req.n_selector = 1;
+	req.has_with_finished = req.with_finished = true;
+	req.has_show_all = req.show_all = true;
+	rc = client_call(c, RPC_JOB_LIST, &req.base, 0, &msg, err);
+	if (rc < 0)
+		return rc;
+	const Pb__JobListRsp *rsp = (const Pb__JobListRsp *)msg;
+	*ret_open = 0;
+	for (size_t i = 0; i < rsp->n_job; i++) {
+		Pb__JobRecord *job = pb__job_record__unpack(NULL, rsp->job[i]->record.len, rsp->job[i]->record.data);
+		if (!job)
+			continue;
+		if (job->state < PB__JOB_STATE__COMPLETED)
+			*ret_open = job->job_id;
+		else if (exit_of(job) > highest)
+			highest = exit_of(job);
+		pb__job_record__free_unpacked(job, NULL);
+	}
+	protobuf_c_message_free_unpacked(msg, NULL);
+	return highest;
+}
+
+static int wait_all(struct client *c, uint32_t job_id, bool array)
+{
+	struct error err = { 0 };
+	int rc = job_wait(c, job_id, &err), highest = rc;
+
+	while (array && rc >= 0) {
+		uint32_t open = 0;
+		rc = array_look(c, job_id, &open, &err);
+		highest = rc > highest ? rc : highest;
+		if (rc < 0 || open == 0)
+			break;
+		rc = job_wait(c, open, &err);
+		highest = rc > highest ? rc : highest;
+	}
+	if (rc < 0) {
+		fprintf(stderr, "%s: error: waiting for job %u: %s\n", cmd, job_id, err.line);
+		return 1;
+	}
+	return highest;
+}
+
+/* --- main ----------------------------------------------------------------------------------------- */
+
+static int submit(struct jobopt *o, const struct script *s)
+{
+	struct client *c = NULL;
+	struct envlist env = ENVLIST_INIT;
+	struct error err = { 0 };
+	Pb__SubmitRsp *rsp = NULL;
+	int code = 1;
+
+	if (submit_env(o, &env, &err) < 0 || client_open(&c, &err) < 0) {
+		fprintf(stderr, "%s: error: %s\n", cmd, err.line);
+	} else if (submit_send(c, o, s, &env, NULL, &rsp, &err) < 0) {
+		submit_refused(cmd, "Batch job submission failed", err.code, err.line);
+	} else {
+		if (!o->quiet)
+			submit_user_msg(cmd, rsp->user_msg);
+		if (o->test_only) {
+			code = print_estimate(rsp);
+		} else if (rsp->code) {
+			code = submit_refused(cmd, "Batch job submission failed", (int)rsp->code, rsp->detail);
+		} else {
+			print_id(o, rsp);
+			code = o->wait_end ? wait_all(c, rsp->job_id, o->desc->array != NULL) : 0;
+		}
+		pb__submit_rsp__free_unpacked(rsp, NULL);
+	}
+	envlist_fini(&env);
+	client_close(c);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	struct jobopt o;
+	struct script s = { 0 };
+	struct error err = { 0 };
+	int first, code = 0;
+
+	log_init(cmd, LOG_L_INFO);
+	jobopt_init(&o, JOBOPT_SBATCH);
+	first = jobopt_parse_args(&o, argc, argv, &err);
+	if (first < 0)
+		code = jobopt_report(&o, &err);
+	else if (!jobopt_show(&o, &code)) {
+		const char *file = first < argc ? argv[first] : NULL;
+		code = script_read(&o, file, &s);
+		if (code == 0 && (jobopt_parse_env(&o, &err) < 0 || jobopt_check(&o, &err) < 0))
+			code = jobopt_report(&o, &err);
+		if (code == 0) {
+			int rest = file ? argc - first - 1 : 0;
+			if (!o.desc->name)
+				o.desc->name = xstrdup(s.name);
+			if (jobopt_to_desc(&o, s.path, rest, rest ? argv + first + 1 : NULL, &err) < 0)
+				code = jobopt_report(&o, &err);
+			else if (o.verbose)
+				jobopt_dump(&o);
+			if (code == 0)
+				code = submit(&o, &s);
+		}
+	}
+	script_fini(&s);
+	jobopt_fini(&o);
+	return code;
+}

@@ -1,0 +1,187 @@
+/* submit.c - see submit.h */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "cli/submit.h"
+
+extern char **environ;
+enum { EXPORT_FILE_MAX = 1 << 20 };
+
+/* --- environment ---------------------------------------------------------------------------------- */
+
+static size_t vars_count(char *const *vars)
+{
+	size_t n = 0;
+	while (vars[n])
+		n++;
+	return n;
+}
+
+/* End of the piece that starts at p: a comma outside quotes, or the end. */
+static const char *piece_end(const char *p)
+{
+	char quote = '\0';
+	for (; *p; p++) {
+		if (quote)
+			quote = *p == quote ? '\0' : quote;
+		else if (*p == '"' || *p == '\'')
+			quote = *p;
+		else if (*p == ',')
+			break;
+	}
+	return p;
+}
+
+/* "NAME" or "NAME=value" of an --export list. */
+static void piece_export(const char *piece, size_t len, char *const *vars, struct envlist *ret)
+{
+	char *copy = xstrndup(piece, len);
+
+	if (strchr(copy, '=')) {
+		envlist_load(ret, &copy, 1);
+	} else {
+		for (char *const *v = vars; *v; v++)
+			if (strncmp(*v, copy, len) == 0 && (*v)[len] == '=')
+				envlist_load(ret, v, 1);
+	}
+	free(copy);
+}
+
+void submit_export(const char *spec, char *const *vars, struct envlist *ret)
+{
+	const char *p = spec;
+
+	if (!spec) {
+		envlist_load(ret, vars, vars_count(vars));
+		return;
+	}
+	for (char *const *v = vars; *v; v++)
+		if (str_starts(*v, "SLURM_") || str_starts(*v, "SPANK_"))
+			envlist_load(ret, v, 1);
+	while (*p) {
+		const char *end = piece_end(p);
+		size_t len = (size_t)(end - p);
+		if (len == 3 && strncasecmp(p, "ALL", len) == 0)
+			envlist_load(ret, vars, vars_count(vars));
+		else if (!(len == 4 && strncasecmp(p, "NONE", len) == 0) && !(len == 3 && strncasecmp(p, "NIL", len) == 0) && len > 0)
+			piece_export(p, len, vars, ret);
+		p = end + (*end == ',');
+	}
+}
+
+/* NAME=value pieces, each ended by a NUL, of a file or of a file descriptor's number. */
+static int export_file(const char *file, struct envlist *ret, struct error *err)
+{
+	unsigned long long number;
+	int fd = str_to_u64(file, 0, 1 << 20, &number) == 0 ? dup((int)number) : open(file, O_RDONLY | O_CLOEXEC);
+	struct str text = STR_INIT;
+	ssize_t n = 0;
+
+	if (fd < 0)
+		return error_set(err, errno, "--export-file: cannot open %s: %m", file);
+	do {
+		str_reserve(&text, 65536);
+		n = read(fd, text.data + text.len, 65536);
+		text.len += n > 0 ? (size_t)n : 0;
+		text.data[text.len] = '\0';
+	} while (n > 0 && text.len < EXPORT_FILE_MAX);
+	close(fd);
+	for (size_t at = 0; at < text.len; at += strlen(text.data + at) + 1) {
+		char *piece = text.data + at;
+		envlist_load(ret, &piece, 1);
+	}
+	str_fini(&text);
+	return n < 0 ? error_set(err, EIO, "--export-file: cannot read %s", file) : 0;
+}
+
+int submit_env(struct jobopt *o, struct envlist *ret, struct error *err)
+{
+	const char *spec = o->desc->export_env;
+	char *here = getcwd(NULL, 0);
+
+	if (o->export_file) {
+		int rc = export_file(o->export_file, ret, err);
+		if (rc < 0) {
+			free(here);
+			return rc;
+		}
+	} else {
+		submit_export(spec && strcasecmp(spec, "ALL") == 0 ? NULL : spec, environ, ret);
+	}
+	/* A user's token for this cluster is not for the job to keep. */
+	envlist_unset(ret, "SLURM_JWT");
+	envlist_set(ret, "SLURM_SUBMIT_DIR", here ? here : "/");
+	envlist_set(ret, "SLURM_SUBMIT_HOST", o->desc->alloc_node ? o->desc->alloc_node : "localhost");
+	envlist_setf(ret, "SLURM_PRIO_PROCESS", "%d", getpriority(PRIO_PROCESS, 0));
+	if (o->gpus_per_node)
+		envlist_set(ret, "SLURM_GPUS_PER_NODE", o->gpus_per_node);
+	if (spec && strcasecmp(spec, "ALL") != 0 && strcasecmp(spec, "NIL") != 0)
+		o->get_user_env = true;
+	if (o->get_user_env) {
+		envlist_set(ret, "SLURM_GET_USER_ENV", "1");
+		o->desc->has_get_user_env = o->desc->get_user_env = true;
+	}
+	free(here);
+	return 0;
+}
+
+/* --- the call ------------------------------------------------------------------------------------- */
+
+int submit_send(struct client *c, const struct jobopt *o, const struct script *script, const struct envlist *env, Pb__StepDesc *first_step,
+		Pb__SubmitRsp **ret, struct error *err)
+{
+	Pb__SubmitReq req = PB__SUBMIT_REQ__INIT;
+	ProtobufCMessage *rsp = NULL;
+	uint8_t key[16];
+	int rc;
+
+	if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
+		return error_set(err, errno, "no random bytes for the submission key: %m");
+	req.desc = o->desc;
+	req.idem_key.data = key;
+	req.idem_key.len = sizeof(key);
+	req.first_step = first_step;
+	req.has_test_only = req.test_only = o->test_only;
+	if (script) {
+		req.has_script = true;
+		req.script.data = (uint8_t *)script->data;
+		req.script.len = script->len;
+	}
+	if (env) {
+		req.env = env->var;
+		req.n_env = env->count;
+	}
+	rc = client_call(c, RPC_SUBMIT, &req.base, 0, &rsp, err);
+	if (rc == 0)
+		*ret = (Pb__SubmitRsp *)rsp;
+	return rc;
+}
+
+int submit_refused(const char *cmd, const char *what, int code, const char *detail)
+{
+	const char *text = error_text(code);
+
+	if (detail && *detail && !str_eq(detail, text))
+		fprintf(stderr, "%s: error: %s\n", cmd, detail);
+	fprintf(stderr, "%s: error: %s: %s\n", cmd, what, text);
+	return 1;
+}
+
+void submit_user_msg(const char *cmd, const char *text)
+{
+	while (text && *text) {
+		size_t n = strcspn(text, "\n");
+		fprintf(stderr, "%s: %.*s\n", cmd, (int)n, text);
+		text += n + (text[n] == '\n');
+	}
+}

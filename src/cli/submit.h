@@ -1,0 +1,21 @@
+/* submit.h - what sbatch, salloc and srun share after their options are parsed: the environment to send, the call, what to say when refused
+ * A submission carries 16 random bytes; client_call repeats it with the same bytes while slurmctld restarts, so it yields one job. */
+#pragma once
+#include <stdbool.h>
+#include "base/error.h"
+#include "cli/jobopt.h"
+#include "cli/script.h"
+#include "client/client.h"
+#include "model/envlist.h"
+
+/* What --export (NULL: ALL) makes of `vars`. Names separated by commas; commas within quotes belong to a value; SLURM_* and SPANK_* always go. */
+void submit_export(const char *spec, char *const *vars, struct envlist *ret);
+/* The environment of a batch job: --export, --export-file, SLURM_SUBMIT_DIR and its kin; the token never goes. Sets get_user_env of the desc. */
+int submit_env(struct jobopt *o, struct envlist *ret, struct error *err);
+/* RPC SUBMIT. A refusal is no error here: look at (*ret)->code. script, env and first_step may be NULL. Freed with pb__submit_rsp__free_unpacked. */
+int submit_send(struct client *c, const struct jobopt *o, const struct script *script, const struct envlist *env, Pb__StepDesc *first_step,
+		Pb__SubmitRsp **ret, struct error *err);
+/* "sbatch: error: <detail>" where there is one, then "sbatch: error: <what>: <text of code>". Returns 1, the exit code. */
+int submit_refused(const char *cmd, const char *what, int code, const char *detail);
+/* Lines the controller wants the user to see: "salloc: text". */
+void submit_user_msg(const char *cmd, const char *text);
