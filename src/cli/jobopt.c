@@ -155,7 +155,7 @@ int jobopt_parse_words(struct jobopt *o, int argc, char **argv, struct error *er
 	int first = words_parse(o, argc, argv, JOBOPT_SCRIPT, err);
 	if (first >= 0 && first < argc) {
 		o->getopt_error = false;
-		return error_set(err, EINVAL, "\"%s\" is no option", argv[first]);
+		return error_set(err, EINVAL, "Invalid directive found in batch script: %s", argv[first]);
 	}
 	return first < 0 ? first : 0;
 }

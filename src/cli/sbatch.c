@@ -18,19 +18,25 @@
 
 static const char cmd[] = "sbatch";
 
-/* Run the words of each directive through the option table. */
-static int directives_apply(struct jobopt *o, const struct batchscript *b, struct error *err)
+/* Run the words of each directive through the option table. Returns 0 or the exit code. */
+static int directives_apply(struct jobopt *o, const struct batchscript *b, const struct script *s)
 {
+	struct error err = { 0 };
+
+
 	for (size_t i = 0; i < b->count; i++) {
 		const struct batch_directive *d = &b->dir[i];
 		char **argv = xcalloc(d->count + 2, sizeof(*argv));
 		int rc;
 		argv[0] = (char *)(uintptr_t)cmd;
 		memcpy(argv + 1, d->word, d->count * sizeof(*argv));
-		rc = jobopt_parse_words(o, (int)d->count + 1, argv, err);
+		rc = jobopt_parse_words(o, (int)d->count + 1, argv, &err);
 		free(argv);
-		if (rc < 0)
-			return rc;
+		if (rc < 0) {
+			int code = jobopt_report(o, &err);
+			fprintf(stderr, "%s: it stands in line %u of %s\n", cmd, d->line, s->name);
+			return code;
+		}
 	}
 	return 0;
 }
@@ -71,7 +77,7 @@ static int script_read(struct jobopt *o, const char *file, struct script *s)
 		batchscript_fini(&b);
 		return 1;
 	}
-	code = directives_apply(o, &b, &err) < 0 ? jobopt_report(o, &err) : 0;
+	code = directives_apply(o, &b, s);
 	if (code == 0)
 		script_warn(o, &b);
 	batchscript_fini(&b);

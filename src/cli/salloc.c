@@ -1,0 +1,389 @@
+/* salloc.c - get an allocation, run a command in it, give it back
+ *
+ * One thread asks slurmctld and waits for the command; one waits for signals; one, once there is an allocation, waits for its end (long poll), so
+ * that a revoked allocation is told at once. Invariant: `held.job_id` is set before any of them may need it, and whoever ends the
+ * allocation sets `held.over` first, so that its end is announced once. Signals are blocked everywhere but in the signal thread. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/jobopt.h"
+#include "cli/submit.h"
+#include "client/client.h"
+#include "model/envlist.h"
+#include "model/jobenv.h"
+
+static const char cmd[] = "salloc";
+
+static struct {
+	atomic_uint job_id;      /* 0: no job yet */
+	atomic_bool granted;
+	atomic_bool over;        /* its end was asked for or seen: say nothing more */
+	atomic_int child;        /* process group of the command */
+	bool quiet, tty;
+	int kill_signal;         /* for the command when the allocation goes; 0: none */
+} held;
+
+static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *fmt, ...)
+{
+	char line[1024];
+	va_list ap;
+
+	if (held.quiet)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "%s: %s\n", cmd, line);
+}
+
+/* --- the other threads ---------------------------------------------------------------------------- */
+
+static void job_kill(uint32_t job_id)
+{
+	Pb__KillReq req = PB__KILL_REQ__INIT;
+	ProtobufCMessage *msg = NULL;
+	struct client *c = NULL;
+	struct error err = { 0 };
+	char id[16], *ids = id;
+
+	snprintf(id, sizeof(id), "%u", job_id);
+	req.id = &ids;
+	req.n_id = 1;
+	if (client_open(&c, &err) < 0 || client_call(c, RPC_KILL, &req.base, 0, &msg, &err) < 0)
+		fprintf(stderr, "%s: error: cannot end job %u: %s\n", cmd, job_id, err.line);
+	if (msg)
+		protobuf_c_message_free_unpacked(msg, NULL);
+	client_close(c);
+}
+
+static void revoked(uint32_t job_id)
+{
+	int pid = atomic_load(&held.child);
+
+	if (atomic_exchange(&held.over, true))
+		return;
+	say("Job allocation %u has been revoked.", job_id);
+	if (pid > 0 && held.kill_signal)
+		kill(-pid, held.kill_signal);
+}
+
+/* INT, QUIT, TERM, HUP: an allocation still waited for is given up; one in use is given back, its command goes on. */
+static void *signal_thread(void *arg)
+{
+	const sigset_t *set = arg;
+	int sig;
+
+	while (sigwait(set, &sig) == 0) {
+		uint32_t job_id = atomic_load(&held.job_id);
+		bool granted = atomic_load(&held.granted);
+		if (granted && held.tty && (sig == SIGINT || sig == SIGQUIT))
+			continue; /* typed at the terminal: it is the command's */
+		if (job_id) {
+			job_kill(job_id);
+			if (!granted) {
+				atomic_store(&held.over, true);
+				say("Job allocation %u has been revoked.", job_id);
+			} else {
+				revoked(job_id);
+			}
+		}
+		if (!granted) {
+			say("Job aborted due to signal");
+			_exit(1);
+		}
+	}
+	return NULL;
+}
+
+static void *end_thread(void *arg)
+{
+	Pb__WaitReq req = PB__WAIT_REQ__INIT;
+	ProtobufCMessage *msg = NULL;
+	struct client *c = NULL;
+	struct error err = { 0 };
+
+	req.job_id = atomic_load(&held.job_id);
+	req.until_end = true;
+	if (client_open(&c, &err) == 0 && client_call(c, RPC_WAIT, &req.base, -1, &msg, &err) == 0)
+		revoked(req.job_id);
+	if (msg)
+		protobuf_c_message_free_unpacked(msg, NULL);
+	client_close(c);
+	return NULL;
+}
+
+static void thread_start(void *(*fn)(void *), void *arg)
+{
+	pthread_t t;
+	if (pthread_create(&t, NULL, fn, arg) == 0)
+		pthread_detach(t);
+}
+
+/* --- the command ---------------------------------------------------------------------------------- */
+
+/* Absolute path of a program, or NULL. */
+static char *program_find(const char *name)
+{
+	struct stat st;
+	char *dirs, *cursor, *dir, *found = NULL;
+
+	if (strchr(name, '/'))
+		return access(name, X_OK) == 0 && stat(name, &st) == 0 && S_ISREG(st.st_mode) ? xstrdup(name) : NULL;
+	cursor = dirs = xstrdup(getenv("PATH") ? getenv("PATH") : "/usr/bin:/bin");
+	while (!found && (dir = str_next(&cursor, ":")) != NULL) {
+		found = xasprintf("%s/%s", *dir ? dir : ".", name);
+		if (access(found, X_OK) < 0 || stat(found, &st) < 0 || !S_ISREG(st.st_mode))
+			xfree(found);
+	}
+	free(dirs);
+	return found;
+}
+
+static void command_exec(const char *path, char **argv, char **env, const sigset_t *old)
+{
+	setpgid(0, 0);
+	if (held.tty) {
+		signal(SIGTTOU, SIG_IGN);
+		tcsetpgrp(STDIN_FILENO, getpid());
+		signal(SIGTTOU, SIG_DFL);
+	}
+	sigprocmask(SIG_SETMASK, old, NULL);
+	execve(path, argv, env);
+	fprintf(stderr, "%s: error: Unable to exec command \"%s\": %s\n", cmd, argv[0], strerror(errno));
+	_exit(1);
+}
+
+/* Exit code of the command as salloc(1) gives it: 0 where it was ended by HUP, INT, KILL or QUIT. */
+static int status_code(int status)
+{
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	switch (WTERMSIG(status)) {
+	case SIGHUP: case SIGINT: case SIGKILL: case SIGQUIT: return 0;
+	default: return 1;
+	}
+}
+
+static int command_run(char **argv, char **env, const sigset_t *old)
+{
+	char *path = program_find(argv[0]);
+	int status = 0;
+	pid_t pid;
+
+	if (!path) {
+		fprintf(stderr, "%s: error: _fork_command: Unable to find command \"%s\"\n", cmd, argv[0]);
+		return 1;
+	}
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		command_exec(path, argv, env, old);
+	free(path);
+	if (pid < 0) {
+		fprintf(stderr, "%s: error: fork: %s\n", cmd, strerror(errno));
+		return 1;
+	}
+	setpgid(pid, pid);
+	atomic_store(&held.child, pid);
+	while (waitpid(pid, &status, held.tty ? WUNTRACED : 0) < 0 || WIFSTOPPED(status)) {
+		if (WIFSTOPPED(status) && errno != ECHILD)
+			kill(-pid, SIGCONT); /* a stopped shell would hold the allocation for nothing */
+		status = 0;
+	}
+	atomic_store(&held.child, 0);
+	if (held.tty) {
+		signal(SIGTTOU, SIG_IGN);
+		tcsetpgrp(STDIN_FILENO, getpgrp());
+	}
+	return status_code(status);
+}
+
+static const char *shell_of_user(void)
+{
+	const char *shell = getenv("SHELL");
+	struct passwd *pw = shell && *shell ? NULL : getpwuid(getuid());
+	return shell && *shell ? shell : pw && pw->pw_shell && *pw->pw_shell ? pw->pw_shell : "/bin/sh";
+}
+
+/* --- the allocation ------------------------------------------------------------------------------- */
+
+/* Waits until the job has nodes. NULL: it will not; the reason was printed. */
+static Pb__AllocInfo *alloc_wait(struct client *c, uint32_t job_id)
+{
+	Pb__WaitReq req = PB__WAIT_REQ__INIT;
+	ProtobufCMessage *msg = NULL;
+	struct error err = { 0 };
+	Pb__AllocInfo *alloc = NULL;
+
+	say("Pending job allocation %u", job_id);
+	say("job %u queued and waiting for resources", job_id);
+	req.job_id = job_id;
+	if (client_call(c, RPC_WAIT, &req.base, -1, &msg, &err) < 0) {
+		fprintf(stderr, "%s: error: waiting for job %u: %s\n", cmd, job_id, err.line);
+		return NULL;
+	}
+	Pb__WaitRsp *rsp = (Pb__WaitRsp *)msg;
+	if (rsp->code == 0 && rsp->alloc) {
+		alloc = rsp->alloc;
+		rsp->alloc = NULL;
+		say("job %u has been allocated resources", job_id);
+	} else {
+		atomic_store(&held.over, true);
+		fprintf(stderr, "%s: error: Job allocation %u has been revoked.\n", cmd, job_id);
+		if (rsp->detail)
+			fprintf(stderr, "%s: %s\n", cmd, rsp->detail);
+	}
+	protobuf_c_message_free_unpacked(msg, NULL);
+	return alloc;
+}
+
+static Pb__AllocInfo *alloc_get(struct client *c, struct jobopt *o)
+{
+	Pb__SubmitRsp *rsp = NULL;
+	Pb__AllocInfo *alloc = NULL;
+	struct error err = { 0 };
+
+	if (submit_send(c, o, NULL, NULL, NULL, &rsp, &err) < 0) {
+		submit_refused(cmd, "Job submit/allocate failed", err.code, err.line);
+		return NULL;
+	}
+	if (rsp->code) {
+		submit_refused(cmd, o->immediate_sec >= 0 ? "Unable to allocate resources" : "Job submit/allocate failed", (int)rsp->code, rsp->detail);
+	} else {
+		if (!o->quiet)
+			submit_user_msg(cmd, rsp->user_msg);
+		atomic_store(&held.job_id, rsp->job_id);
+		alloc = rsp->alloc;
+		rsp->alloc = NULL;
+		if (!alloc)
+			alloc = alloc_wait(c, rsp->job_id);
+	}
+	pb__submit_rsp__free_unpacked(rsp, NULL);
+	return alloc;
+}
+
+static void alloc_release(struct client *c, uint32_t job_id, int code)
+{
+	Pb__JobDoneReq req = PB__JOB_DONE_REQ__INIT;
+	ProtobufCMessage *msg = NULL;
+	struct error err = { 0 };
+
+	if (atomic_exchange(&held.over, true))
+		return;
+	say("Relinquishing job allocation %u", job_id);
+	req.job_id = job_id;
+	req.exit_status = (uint32_t)(code & 0xff) << 8;
+	if (client_call(c, RPC_JOB_DONE, &req.base, 0, &msg, &err) < 0)
+		fprintf(stderr, "%s: error: cannot give back job allocation %u: %s\n", cmd, job_id, err.line);
+	if (msg)
+		protobuf_c_message_free_unpacked(msg, NULL);
+}
+
+static void environment_make(const struct jobopt *o, const struct client *c, const Pb__AllocInfo *alloc, struct envlist *env)
+{
+	extern char **environ;
+	const char *cluster = conf_str(client_conf(c), CONF_ClusterName);
+	char *here = getcwd(NULL, 0);
+
+	for (char **v = environ; *v; v++)
+		envlist_load(env, v, 1);
+	jobenv_add(env, alloc->job, JOBENV_SALLOC, cluster, conf_path(client_conf(c)));
+	if (o->gpus_per_node)
+		envlist_set(env, "SLURM_GPUS_PER_NODE", o->gpus_per_node);
+	envlist_set(env, "SLURM_SUBMIT_DIR", here ? here : "/");
+	envlist_set(env, "SLURM_SUBMIT_HOST", o->desc->alloc_node ? o->desc->alloc_node : "localhost");
+	free(here);
+}
+
+static int allocation_use(struct jobopt *o, struct client *c, char **argv, const sigset_t *old)
+{
+	Pb__AllocInfo *alloc = alloc_get(c, o);
+	struct envlist env = ENVLIST_INIT;
+	char *shell[2] = { (char *)(uintptr_t)shell_of_user(), NULL };
+	uint32_t job_id;
+	int code = 0;
+
+	if (!alloc)
+		return 1;
+	job_id = alloc->job->job_id;
+	atomic_store(&held.granted, true);
+	say("Granted job allocation %u", job_id);
+	if (o->bell && !o->no_bell && isatty(STDOUT_FILENO))
+		fputc('\a', stdout);
+	if (alloc->job->alloc)
+		say("Nodes %s are ready for job", alloc->job->alloc->nodes);
+	if (!o->no_shell) {
+		thread_start(end_thread, NULL);
+		environment_make(o, c, alloc, &env);
+		code = command_run(argv[0] ? argv : shell, env.var, old);
+		alloc_release(c, job_id, code);
+	}
+	envlist_fini(&env);
+	pb__alloc_info__free_unpacked(alloc, NULL);
+	return code;
+}
+
+static int run(struct jobopt *o, char **argv)
+{
+	static sigset_t set, old;
+	struct client *c = NULL;
+	struct error err = { 0 };
+	int code;
+
+	held.quiet = o->quiet;
+	held.tty = isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
+	held.kill_signal = o->kill_command ? (o->kill_command_signal ? o->kill_command_signal : SIGTERM) : held.tty && !argv[0] ? SIGHUP : 0;
+	sigemptyset(&set);
+	for (size_t i = 0; i < 4; i++)
+		sigaddset(&set, (int[]){ SIGINT, SIGQUIT, SIGTERM, SIGHUP }[i]);
+	pthread_sigmask(SIG_BLOCK, &set, &old);
+	if (client_open(&c, &err) < 0) {
+		fprintf(stderr, "%s: error: %s\n", cmd, err.line);
+		return 1;
+	}
+	thread_start(signal_thread, &set);
+	code = allocation_use(o, c, argv, &old);
+	client_close(c);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	struct jobopt o;
+	struct error err = { 0 };
+	int first, code = 0;
+
+	log_init(cmd, LOG_L_INFO);
+	jobopt_init(&o, JOBOPT_SALLOC);
+	first = jobopt_parse_args(&o, argc, argv, &err);
+	if (first < 0)
+		code = jobopt_report(&o, &err);
+	else if (!jobopt_show(&o, &code)) {
+		if (!o.desc->name && !getenv("SALLOC_JOB_NAME"))
+			o.desc->name = xstrdup("interactive");
+		if (jobopt_parse_env(&o, &err) < 0 || jobopt_check(&o, &err) < 0 || jobopt_to_desc(&o, NULL, 0, NULL, &err) < 0) {
+			code = jobopt_report(&o, &err);
+		} else {
+			if (o.verbose)
+				jobopt_dump(&o);
+			code = run(&o, argv + first);
+		}
+	}
+	jobopt_fini(&o);
+	return code;
+}
