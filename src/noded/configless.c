@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "client/client.h"
 #include "noded/configless.h"
 
 #define KEY_PATH "/etc/slurm/slurm.key"    /* nothing is configured yet: this is where the key must be */
@@ -26,8 +27,8 @@ static int fetch(struct noded *n, Pb__ConfFetchRsp **ret, struct error *err)
 	snprintf(host, sizeof host, "%.*s", (int)(colon ? colon - n->opt.conf_server : 255), n->opt.conf_server);
 	if (colon && str_to_u64(colon + 1, 1, 65535, &port) < 0)
 		return error_set(err, EINVAL, "--conf-server %s: \"%s\" is no port", n->opt.conf_server, colon + 1);
-	struct wire_auth_params p = { .munge = access(KEY_PATH, R_OK) < 0, .key_path = KEY_PATH };
-	int rc = wire_auth_create(&p, &auth, err);
+	const char *key = getenv("SLURM_SACK_KEY");
+	int rc = client_auth_create_keyed(key && *key ? key : KEY_PATH, &auth, err);
 	if (rc < 0)
 		return rc;
 	rc = wire_client_open(auth, host, (uint16_t)port, FETCH_MS, NULL, &client, err);

@@ -7,14 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "client/client.h"
 #include "noded/handlers.h"
 #include "noded/place.h"
 
@@ -140,43 +139,12 @@ int place_take(struct noded *n, struct error *err)
 	return 0;
 }
 
-static int auth_make(struct noded *n, const char **ret_sack, struct error *err)
-{
-	static char sack[256];
-	const char *type = conf_str(n->conf, CONF_AuthType);
-	static char key_opt[256];
-	const char *given = conf_opt(n->conf, CONF_AuthInfo, "key", key_opt, sizeof key_opt);
-	char *conf = xstrdup(conf_path(n->conf)), *key = given ? xstrdup(given) : xasprintf("%s/slurm.key", dirname(conf));
-	struct wire_auth_params p = { .munge = type && !strcmp(type, "auth/munge"), .cluster = conf_str(n->conf, CONF_ClusterName), .key_path = key };
-	static char munge_socket[256];
-	p.sack_path = conf_opt(n->conf, CONF_AuthInfo, "sack", sack, sizeof sack);
-	p.munge_socket = conf_opt(n->conf, CONF_AuthInfo, "socket", munge_socket, sizeof munge_socket);
-	int rc = wire_auth_create(&p, &n->auth, err);
-	*ret_sack = p.munge ? NULL : p.sack_path;
-	free(conf);
-	free(key);
-	return rc;
-}
-
-/* Does somebody (sackd, slurmctld, another slurmd) hand out tokens there already? */
-static bool sack_is_served(const char *path)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	if (strlen(path) >= sizeof addr.sun_path)
-		return false;
-	strcpy(addr.sun_path, path);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool served = !connect(fd, (struct sockaddr *)&addr, sizeof addr);
-	close(fd);
-	return served;
-}
-
 int place_listen(struct noded *n, struct error *err)
 {
-	const char *sack;
+	struct error sack_err = { 0 };
 	uint16_t port = n->self->has_port && n->self->port ? (uint16_t)n->self->port : (uint16_t)conf_num(n->conf, CONF_SlurmdPort);
 	const char *host = n->self->addr ? n->self->addr : n->name;
-	int rc = auth_make(n, &sack, err);
+	int rc = client_auth_create(n->conf, CLIENT_AUTH_DAEMON, &n->auth, err);
 	if (rc < 0)
 		return rc;
 	rc = wire_server_start(&n->loop, n->auth, host, port, handlers_run, handlers_policy, n, &n->server, err);
@@ -186,11 +154,8 @@ int place_listen(struct noded *n, struct error *err)
 	}
 	if (rc < 0)
 		return rc;
-	if (sack && !sack_is_served(sack)) {
-		struct error sack_err = { 0 };
-		if (sack_start(&n->loop, n->auth, sack, &n->sack, &sack_err) < 0)
-			log_error("%s; commands on this node need another way to prove who they are", sack_err.line);
-	}
+	if (client_sack_start(n->conf, &n->loop, n->auth, "slurmd", &n->sack, &sack_err) < 0)
+		log_error("%s; commands on this node need another way to prove who they are", sack_err.line);
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "stepd/cancel.h"
 #include "stepd/contain.h"
 #include "stepd/io.h"
 #include "stepd/orders.h"
@@ -105,8 +106,8 @@ static void status_send(struct step *s, struct peer *p)
 static void signal_order(struct step *s, const Pb__StepdOrder *o)
 {
 	int sig = (int)o->signal;
-	if (o->text)
-		io_text(s, o->text);
+	if (o->text || ((sig == SIGKILL || sig == SIGTERM) && !(o->has_batch_only && o->batch_only)))
+		cancel_say(s, o->text, sig);
 	if (o->has_full && o->full)
 		contain_signal(s, sig);
 	else if (o->has_batch_only && o->batch_only)
@@ -122,8 +123,7 @@ static void order_run(struct step *s, struct peer *p, const Pb__StepdOrder *o)
 		signal_order(s, o);
 		break;
 	case PB__STEPD_ORDER__KIND__TERMINATE:
-		if (o->text)
-			io_text(s, o->text);
+		cancel_say(s, o->text, SIGTERM);
 		if (s->suspended)
 			contain_signal(s, SIGCONT);
 		task_terminate(s, o->kill_wait_sec);
