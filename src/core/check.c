@@ -1,0 +1,135 @@
+/* check.c - every invariant of the core, by assertion: called after each step in tests
+ * It counts again from the jobs alone and compares: no CPU, device or MiB is given twice, counters and sets agree, each job is in exactly one place. */
+#include <stdlib.h>
+
+#include "core/state.h"
+
+static void check_node(const struct core *c, const struct core_node *n)
+{
+	uint32_t cpus = 0, completing = 0, whole = 0, gres[GRES_MAX] = { 0 };
+	uint64_t mem = 0, *used = xcalloc(n->cpu_words + n->dev_words + 1, sizeof *used);
+	for (size_t i = 0; i < n->held_n; i++) {
+		const struct core_job *j = n->held[i].job;
+		assert(job_find(c, j->id) == j && j->alloc);
+		const struct alloc_on *o = &j->alloc->on[n->held[i].at];
+		const uint64_t *w = j->alloc->words + o->bits;
+		uint32_t bits = 0;
+		assert(o->node == n->index && o->state != ON_FREE && o->at == i);
+		for (uint32_t k = 0; k < n->cpu_words + n->dev_words; k++) {
+			assert(!(used[k] & w[k]));
+			used[k] |= w[k];
+			bits += k < n->cpu_words ? (uint32_t)__builtin_popcountll(w[k]) : 0;
+		}
+		assert(bits == o->cpus);
+		cpus += o->cpus;
+		mem += o->mem;
+		completing += o->state == ON_CLEANING;
+		whole += j->alloc->exclusive;
+		for (uint32_t g = 0; g < n->gres_n; g++)
+			gres[g] += (uint32_t)w[n->cpu_words + n->dev_words + g];
+	}
+	assert(cpus == n->cpus_used && cpus <= n->cpus);
+	assert(mem == n->mem_used && (!c->params.select_memory || mem <= n->mem));
+	assert(completing == n->completing && whole == n->whole && (!whole || n->held_n == 1));
+	assert(!memcmp(used, n->used, (n->cpu_words + n->dev_words) * sizeof *used));
+	for (uint32_t g = 0; g < n->gres_n; g++)
+		assert(gres[g] == n->gres[g].used && gres[g] <= n->gres[g].count);
+	assert(bitset_has(c->idle, n->index) == (n->held_n == 0));
+	assert(bitset_has(c->roomy, n->index) == (n->cpus_used < n->cpus && !n->whole));
+	assert(bitset_has(c->up, n->index) == (node_is_up(n) && !(n->flags & (NODEF_DRAIN | NODEF_FAIL))));
+	assert(bitset_has(c->promised, n->index) == (n->plan_n > 0));
+	free(used);
+}
+
+static void check_steps(const struct core *c, const struct core_job *j)
+{
+	for (uint32_t i = 0; i < j->alloc->n; i++) {
+		const struct core_node *n = c->node[j->alloc->on[i].node];
+		const uint64_t *mine = j->alloc->words + j->alloc->on[i].bits;
+		uint64_t *used = xcalloc(n->cpu_words + n->dev_words + 1, sizeof *used);
+		for (const struct step *s = j->steps; s; s = s->next)
+			for (uint32_t k = 0; !s->done && k < s->on_n; k++) {
+				const uint64_t *w = s->words + s->on[k].bits;
+				for (uint32_t x = 0; s->on[k].at == i && x < n->cpu_words + n->dev_words; x++) {
+					assert(!(w[x] & ~mine[x]));
+					assert(s->overlap || !(used[x] & w[x]));
+					used[x] |= s->overlap ? 0 : w[x];
+				}
+			}
+		free(used);
+	}
+}
+
+static void check_alloc(const struct core *c, const struct core_job *j)
+{
+	uint32_t left = 0, cpus = 0;
+	for (uint32_t i = 0; i < j->alloc->n; i++) {
+		left += j->alloc->on[i].state != ON_FREE;
+		cpus += j->alloc->on[i].cpus;
+		assert(!i || j->alloc->on[i].node > j->alloc->on[i - 1].node);
+	}
+	assert(left == j->alloc->left && cpus == j->alloc->cpus);
+	if (j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED)
+		assert(left == j->alloc->n && !(j->flags & JOBF_COMPLETING));
+	else
+		assert(left > 0 && (j->flags & JOBF_COMPLETING));
+	check_steps(c, j);
+}
+
+static void check_job(const struct core *c, const struct core_job *j)
+{
+	bool pending = j->state == PB__JOB_STATE__PENDING, live = j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED;
+	assert(j->shape && j->shape->refs);
+	assert(j->qnode.in == (pending && !j->wait));
+	assert(!live || j->alloc);
+	assert(!(j->flags & JOBF_COMPLETING) || j->alloc);
+	assert(!j->promise || (j->qnode.in && j->promise->job == j));
+	assert(!j->tasks || (pending && j->array && j->array->head == j && !bitset_empty(j->tasks)));
+	assert((j->task == UINT32_MAX) || j->array->job_of[j->task] == j->id);
+	assert((j->end_prev || j->end_next || c->end_first == j) == (job_state_is_final(j->state) && !(j->flags & JOBF_COMPLETING)));
+	if (j->alloc)
+		check_alloc(c, j);
+}
+
+static void check_arrays(const struct core *c)
+{
+	for (const struct array *a = c->arrays; a; a = a->hh.next) {
+		uint32_t jobs = a->head != NULL, running = 0, pending = 0;
+		for (uint32_t i = 0; i < a->size; i++) {
+			const struct core_job *j = a->job_of[i] ? job_find(c, a->job_of[i]) : NULL;
+			assert(!a->job_of[i] || (j && j->array == a && j->task == i));
+			assert(!j || !a->head || i >= a->head->tasks->size || !bitset_has(a->head->tasks, i));
+			jobs += j != NULL;
+			running += j && (j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED);
+			pending += j && j->state == PB__JOB_STATE__PENDING;
+		}
+		assert(jobs == a->jobs && running == a->running && pending == a->split_pending);
+	}
+}
+
+void core_check(const struct core *c)
+{
+	uint32_t jobs = 0, promises = 0, unpromised = 0, queued = 0, in_trees = 0;
+	if (!c->configured)
+		return;
+	for (uint32_t i = 0; i < c->node_n; i++)
+		check_node(c, c->node[i]);
+	for (uint64_t cur = 0;;) {
+		const struct core_job *j = core_job_next(c, &cur);
+		if (!j)
+			break;
+		check_job(c, j);
+		jobs++;
+		promises += j->promise != NULL;
+		queued += j->qnode.in;
+	}
+	assert(jobs == c->job_n && promises == c->promise_n);
+	for (const struct shape *s = c->shapes; s; s = s->hh.next) {
+		unpromised += s->unpromised;
+		in_trees += s->queue.count;
+		assert(s->anode.in == (s->queue.count > 0));
+		assert(!s->unpromised || s->queue.count);
+	}
+	assert(unpromised == c->unpromised_n && queued == in_trees);
+	check_arrays(c);
+}

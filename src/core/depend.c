@@ -1,0 +1,356 @@
+/* depend.c - dependencies: a job waits for others, and is looked at again when one of them starts or ends
+ * Each term is settled once (met, or can never be met) and stays so; terms on jobs the core has forgotten were settled before. A job that is
+ * depended on keeps a list of who waits, so the end of a job costs as much as it has dependants. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/state.h"
+#include "model/depend.h"
+
+enum { TERM_WAITS, TERM_MET, TERM_NEVER };
+
+void depend_waiters_free(struct dep_waiter **list)
+{
+	while (*list) {
+		struct dep_waiter *w = *list;
+		*list = w->next;
+		free(w);
+	}
+}
+
+static void waiter_add(struct dep_waiter **list, struct core_job *j)
+{
+	struct dep_waiter *w = xcalloc(1, sizeof *w);
+	while (*list) {
+		if ((*list)->job == j) {
+			free(w);
+			return;
+		}
+		list = &(*list)->next;
+	}
+	w->job = j;
+	*list = w;
+}
+
+static void waiter_remove(struct dep_waiter **list, const struct core_job *j)
+{
+	for (; *list; list = &(*list)->next)
+		if ((*list)->job == j) {
+			struct dep_waiter *w = *list;
+			*list = w->next;
+			free(w);
+			return;
+		}
+}
+
+/* Where the waiters of a term are kept: at the array, or at the job. */
+static struct dep_waiter **waiters_of(const struct core *c, const struct depend_ref *t)
+{
+	struct array *a = array_find(c, t->job_id);
+	if (a)
+		return &a->waiters;
+	struct core_job *j = job_find(c, t->job_id);
+	return j ? &j->waiters : NULL;
+}
+
+/* --- is it met? ------------------------------------------------------------------------------- */
+
+static uint8_t settle_final(uint32_t kind, uint32_t state)
+{
+	bool ok = state == PB__JOB_STATE__COMPLETED;
+	if (kind == DEPEND_AFTEROK || kind == DEPEND_AFTERCORR)
+		return ok ? TERM_MET : TERM_NEVER;
+	if (kind == DEPEND_AFTERNOTOK)
+		return ok ? TERM_NEVER : TERM_MET;
+	return TERM_MET;
+}
+
+static uint8_t settle_job(struct core *c, struct depend_ref *t, const struct core_job *o)
+{
+	if (t->kind == DEPEND_AFTER && o->start && o->state != PB__JOB_STATE__PENDING) {
+		uint64_t from = (uint64_t)o->start + t->delay_sec;
+		if (from <= now_sec(c))
+			return TERM_MET;
+		t->until_sec = (uint32_t)from;
+		return TERM_WAITS;
+	}
+	if (!job_state_is_final(o->state))
+		return TERM_WAITS;
+	return settle_final(t->kind, o->state);
+}
+
+static uint8_t settle_array(struct core *c, struct depend_ref *t, struct array *a)
+{
+	bool failed = a->failed_gone > 0;
+	if (a->head && t->kind != DEPEND_AFTER)
+		return TERM_WAITS;
+	if (a->head)
+		return TERM_WAITS;
+	for (uint32_t i = 0; i < a->size; i++) {
+		const struct core_job *o = a->job_of[i] ? job_find(c, a->job_of[i]) : NULL;
+		if (!o)
+			continue;
+		if (t->kind == DEPEND_AFTER ? o->state == PB__JOB_STATE__PENDING : !job_state_is_final(o->state))
+			return TERM_WAITS;
+		failed = failed || o->state != PB__JOB_STATE__COMPLETED;
+	}
+	return t->kind == DEPEND_AFTER ? TERM_MET : settle_final(t->kind, failed ? PB__JOB_STATE__FAILED : PB__JOB_STATE__COMPLETED);
+}
+
+/* The newest unfinished job of that user and name that was there before. */
+static const struct core_job *singleton_before(const struct core *c, const struct core_job *j)
+{
+	char *name = job_desc_str(j, 1);
+	const struct core_job *found = NULL, *o;
+	for (uint64_t cur = 0; (o = core_job_next(c, &cur)) && o->id < j->id;)
+		if (o->uid == j->uid && !job_state_is_final(o->state) && job_desc_str_eq(o, 1, name ? name : ""))
+			found = o;
+	free(name);
+	return found;
+}
+
+static uint8_t settle_singleton(struct core *c, struct core_job *j, struct depend_ref *t)
+{
+	const struct core_job *o = t->job_id ? job_find(c, t->job_id) : NULL;
+	if (o && !job_state_is_final(o->state))
+		return TERM_WAITS;
+	o = singleton_before(c, j);
+	if (!o)
+		return TERM_MET;
+	t->job_id = o->id;
+	waiter_add(&job_find(c, o->id)->waiters, j);
+	return TERM_WAITS;
+}
+
+static uint8_t settle(struct core *c, struct core_job *j, struct depend_ref *t)
+{
+	if (t->kind == DEPEND_SINGLETON)
+		return settle_singleton(c, j, t);
+	struct array *a = array_find(c, t->job_id);
+	if (!a) {
+		struct core_job *o = job_find(c, t->job_id);
+		return o ? settle_job(c, t, o) : TERM_MET;
+	}
+	if (!t->has_task)
+		return settle_array(c, t, a);
+	const struct core_job *o = array_task(c, t->job_id, t->task);
+	if (!o)
+		return a->head && a->head->tasks && bitset_has(a->head->tasks, t->task) ? TERM_WAITS : TERM_MET;
+	return settle_job(c, t, o);
+}
+
+uint32_t depend_wait(struct core *c, struct core_job *j)
+{
+	struct job_extra *x = j->x;
+	uint32_t met = 0, never = 0, until = 0;
+	if (!x || !x->dep_n)
+		return REASON_NONE;
+	for (uint32_t i = 0; i < x->dep_n; i++) {
+		struct depend_ref *t = &x->dep[i];
+		t->until_sec = 0;
+		if (t->state == TERM_WAITS)
+			t->state = settle(c, j, t);
+		met += t->state == TERM_MET;
+		never += t->state == TERM_NEVER;
+		until = t->until_sec && (!until || t->until_sec < until) ? t->until_sec : until;
+	}
+	if (met == x->dep_n || (x->dep_any && met)) {
+		depend_clear(c, j);
+		j->blob_stale = true;
+		return REASON_NONE;
+	}
+	if (x->dep_any ? never < x->dep_n : !never) {
+		if (until)
+			timer_add(c, until * 1000ull, TIMER_BEGIN, j->id, 0);
+		return REASON_DEPENDENCY;
+	}
+	if (j->kill_invalid_dep && j->state == PB__JOB_STATE__PENDING) {
+		xstr_set(&x->why, "its dependency can never be met");
+		x->end_reason = REASON_DEPENDENCY_NEVER;
+		depend_clear(c, j);
+		job_cancel(c, j, 0);
+		return REASON_DEPENDENCY_NEVER;
+	}
+	return REASON_DEPENDENCY_NEVER;
+}
+
+/* --- setting and clearing --------------------------------------------------------------------- */
+
+static int term_check(struct core *c, const struct core_job *j, const struct depend_term *t, struct error *err)
+{
+	if (t->kind == DEPEND_AFTERBURSTBUFFER)
+		return error_set(err, ESLURM_DEPENDENCY, "afterburstbuffer is not supported: there are no burst buffers");
+	if (t->kind == DEPEND_SINGLETON)
+		return 0;
+	if (t->job_id == j->id)
+		return error_set(err, ESLURM_DEPENDENCY, "job %u cannot depend on itself", j->id);
+	if (!job_find(c, t->job_id) && !array_find(c, t->job_id))
+		return error_set(err, ESLURM_DEPENDENCY, "job %u, which it is to depend on, is not known", t->job_id);
+	const struct array *a = array_find(c, t->job_id);
+	if (t->has_task && (!a || t->task >= a->size))
+		return error_set(err, ESLURM_DEPENDENCY, "job %u has no task %u", t->job_id, t->task);
+	return 0;
+}
+
+/* Does following dependencies from `from` lead to `to`? Bounded: beyond, it is taken for a circle. */
+static bool reaches(const struct core *c, uint32_t from, uint32_t to, uint32_t *left)
+{
+	const struct core_job *j = job_find(c, from);
+	if (from == to || !*left)
+		return true;
+	--*left;
+	for (uint32_t i = 0; j && j->x && i < j->x->dep_n; i++)
+		if (j->x->dep[i].state == TERM_WAITS && j->x->dep[i].job_id && j->x->dep[i].job_id < from && reaches(c, j->x->dep[i].job_id, to, left))
+			return true;
+	return false;
+}
+
+int depend_set(struct core *c, struct core_job *j, const char *text, struct error *err)
+{
+	struct depend d = DEPEND_INIT;
+	int r = depend_parse(text, &d, err);
+	for (size_t i = 0; r >= 0 && i < d.count; i++) {
+		uint32_t left = 1000;
+		r = term_check(c, j, &d.term[i], err);
+		if (r >= 0 && d.term[i].job_id > j->id && reaches(c, d.term[i].job_id, j->id, &left))
+			r = error_set(err, ESLURM_DEPENDENCY, "job %u waits for job %u already", d.term[i].job_id, j->id);
+	}
+	if (r < 0) {
+		depend_fini(&d);
+		return r;
+	}
+	depend_clear(c, j);
+	struct job_extra *x = d.count ? job_x(j) : j->x;
+	for (size_t i = 0; i < d.count; i++) {
+		const struct depend_term *t = &d.term[i];
+		x->dep = xrealloc(x->dep, (i + 1) * sizeof *x->dep);
+		x->dep[i] = (struct depend_ref){ .kind = t->kind, .job_id = t->job_id, .task = t->task, .has_task = t->has_task, .delay_sec = t->delay_sec };
+		x->dep_n = (uint32_t)i + 1;
+		if (t->kind == DEPEND_AFTERCORR && j->task != UINT32_MAX) {
+			x->dep[i].has_task = true;
+			x->dep[i].task = j->task;
+		}
+		struct dep_waiter **list = t->kind == DEPEND_SINGLETON ? NULL : waiters_of(c, &x->dep[i]);
+		if (list)
+			waiter_add(list, j);
+	}
+	if (x)
+		x->dep_any = d.any;
+	depend_fini(&d);
+	return 0;
+}
+
+void depend_clear(struct core *c, struct core_job *j)
+{
+	struct job_extra *x = j->x;
+	for (uint32_t i = 0; x && i < x->dep_n; i++) {
+		struct dep_waiter **list = waiters_of(c, &x->dep[i]);
+		if (list)
+			waiter_remove(list, j);
+		struct core_job *o = x->dep[i].job_id ? job_find(c, x->dep[i].job_id) : NULL;
+		if (o)
+			waiter_remove(&o->waiters, j);
+	}
+	if (x) {
+		xfree(x->dep);
+		x->dep_n = 0;
+	}
+}
+
+void depend_copy(struct core *c, const struct core_job *from, struct core_job *to)
+{
+	const struct job_extra *x = from->x;
+	if (!x || !x->dep_n)
+		return;
+	struct job_extra *y = job_x(to);
+	y->dep = xmemdup(x->dep, x->dep_n * sizeof *x->dep);
+	y->dep_n = x->dep_n;
+	y->dep_any = x->dep_any;
+	for (uint32_t i = 0; i < y->dep_n; i++) {
+		if (y->dep[i].kind == DEPEND_AFTERCORR) {
+			y->dep[i].has_task = true;
+			y->dep[i].task = to->task;
+		}
+		struct dep_waiter **list = waiters_of(c, &y->dep[i]);
+		if (list)
+			waiter_add(list, to);
+	}
+}
+
+void depend_own_task(struct core_job *j)
+{
+	for (uint32_t i = 0; j->x && i < j->x->dep_n; i++)
+		if (j->x->dep[i].kind == DEPEND_AFTERCORR) {
+			j->x->dep[i].has_task = true;
+			j->x->dep[i].task = j->task;
+		}
+}
+
+bool depend_by_task(const struct core_job *j)
+{
+	for (uint32_t i = 0; j->x && i < j->x->dep_n; i++)
+		if (j->x->dep[i].kind == DEPEND_AFTERCORR)
+			return true;
+	return false;
+}
+
+static void wake(struct core *c, struct dep_waiter **list)
+{
+	uint32_t n = 0;
+	for (struct dep_waiter *w = *list; w; w = w->next)
+		n++;
+	uint32_t *id = xmalloc((n + 1) * sizeof *id); /* the list changes while we walk */
+	n = 0;
+	for (struct dep_waiter *w = *list; w; w = w->next)
+		id[n++] = w->job->id;
+	for (uint32_t i = 0; i < n; i++) {
+		struct core_job *j = job_find(c, id[i]);
+		if (j && j->state == PB__JOB_STATE__PENDING)
+			queue_update(c, j);
+	}
+	free(id);
+}
+
+void depend_changed(struct core *c, struct core_job *j)
+{
+	if (j->waiters)
+		wake(c, &j->waiters);
+	if (j->array && j->array->waiters)
+		wake(c, &j->array->waiters);
+}
+
+char *depend_left(const struct core *c, const struct core_job *j)
+{
+	struct str s = STR_INIT;
+	const struct job_extra *x = j->x;
+	for (uint32_t i = 0; x && i < x->dep_n; i++) {
+		const struct depend_ref *t = &x->dep[i];
+		struct depend_term term = { .kind = t->kind, .job_id = t->kind == DEPEND_SINGLETON ? 0 : t->job_id, .has_task = t->has_task, .task = t->task, .delay_sec = t->delay_sec };
+		char buf[96];
+		if (t->state == TERM_MET)
+			continue;
+		depend_term_format(&term, buf, sizeof buf);
+		str_add_sep(&s, x->dep_any ? "?" : ",", buf);
+		str_add(&s, t->state == TERM_NEVER ? "(failed)" : "(unfulfilled)");
+	}
+	(void)c;
+	return s.len ? str_take(&s) : xstrdup("");
+}
+
+/* From "afterok:5(unfulfilled),afterany:6(unfulfilled)" of a stored record. */
+void depend_restore(struct core *c, struct core_job *j, const char *left)
+{
+	struct str s = STR_INIT;
+	struct error err = { 0 };
+	for (const char *p = left; *p; p++) {
+		if (*p == '(')
+			p += strcspn(p, ")");
+		else
+			str_add_c(&s, *p);
+		if (!*p)
+			break;
+	}
+	if (depend_set(c, j, s.data, &err) < 0) /* what it waited for is forgotten: as if it had ended well */
+		fx_log(c, LOG_L_INFO, "job %u: dependency \"%s\" is dropped: %s", j->id, s.data, err.line);
+	str_fini(&s);
+}

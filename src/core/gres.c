@@ -1,0 +1,123 @@
+/* gres.c - generic resources: what a request wants, what a node has, and TRES strings made from both */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/state.h"
+#include "model/idset.h"
+
+int wants_parse(struct core *c, const char *text, struct wants *ret, struct error *err)
+{
+	struct gres_req r[GRES_REQ_MAX];
+	size_t n = 0;
+	ret->n = 0;
+	if (!text || !text[0])
+		return 0;
+	int rc = gres_parse(text, r, GRES_REQ_MAX, &n, err);
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < n; i++) {
+		uint32_t name = atom_find(c, r[i].name), type = atom_find(c, r[i].type);
+		if (name == UINT32_MAX || !strstr(c->params.gres_types ? c->params.gres_types : "", r[i].name))
+			return error_set(err, ESLURM_INVALID_GRES, "generic resource \"%s\" is not in GresTypes of this cluster", r[i].name);
+		if (r[i].count == 0)
+			continue;
+		if (type == UINT32_MAX)
+			return error_set(err, ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE, "no node has a %s of type \"%s\"", r[i].name, r[i].type);
+		if (ret->n == WANT_MAX)
+			return error_set(err, ESLURM_INVALID_GRES, "more than %d kinds of generic resources in \"%s\"", WANT_MAX, text);
+		ret->w[ret->n++] = (struct want){ name, type, r[i].count };
+	}
+	return 0;
+}
+
+bool wants_match(const struct want *w, const struct node_gres *g) { return g->name == w->name && (!w->type || g->type == w->type); }
+
+uint32_t wants_free(const struct core_node *n, const struct avail *a, const struct want *w)
+{
+	uint32_t sum = 0;
+	for (uint32_t i = 0; i < n->gres_n; i++)
+		if (wants_match(w, &n->gres[i]))
+			sum += a->gres[i];
+	return sum;
+}
+
+static void add_wants(const struct core *c, struct tres_sum *t, const struct wants *w, uint64_t times)
+{
+	for (uint32_t i = 0; i < w->n; i++)
+		tres_add_gres(t, atom_text(c, w->w[i].name), w->w[i].type ? atom_text(c, w->w[i].type) : "", w->w[i].count * times);
+}
+
+/* AccountingStorageTRES decides whether types are named. */
+static bool typed(const struct core *c) { return c->params.tres_extra && strstr(c->params.tres_extra, ":"); }
+
+char *tres_of_request(const struct core *c, const struct shape *s)
+{
+	struct tres_sum t = { .node = s->min_nodes };
+	t.cpu = (uint64_t)s->tasks * s->cpus_per_task;
+	if (t.cpu < s->min_nodes)
+		t.cpu = s->min_nodes;
+	add_wants(c, &t, &s->job, 1);
+	add_wants(c, &t, &s->node, s->min_nodes);
+	add_wants(c, &t, &s->task, s->tasks);
+	add_wants(c, &t, &s->socket, (uint64_t)s->min_nodes * (s->sockets ? s->sockets : 1));
+	uint64_t gpus = 0;
+	for (size_t i = 0; i < t.gres_n; i++)
+		if (!strcmp(t.gres[i].name, "gpu"))
+			gpus += t.gres[i].count;
+	if (s->cpus_per_gpu && gpus * s->cpus_per_gpu > t.cpu)
+		t.cpu = gpus * s->cpus_per_gpu;
+	t.billing = t.cpu;
+	if (s->mem_per_gpu)
+		t.mem_mb = s->mem_per_gpu * gpus;
+	else if (s->mem_cpu)
+		t.mem_mb = s->mem_cpu * t.cpu;
+	else
+		t.mem_mb = s->mem_node * s->min_nodes;
+	return tres_format(&t, typed(c));
+}
+
+char *tres_of_alloc(const struct core *c, const struct core_job *j)
+{
+	struct tres_sum t = { 0 };
+	const struct alloc *a = j->alloc;
+	if (!a)
+		return NULL;
+	t.node = a->n;
+	t.cpu = t.billing = a->cpus;
+	for (uint32_t i = 0; i < a->n; i++) {
+		const struct core_node *n = c->node[a->on[i].node];
+		const uint64_t *counts = a->words + a->on[i].bits + n->cpu_words + n->dev_words;
+		t.mem_mb += a->on[i].mem;
+		for (uint32_t g = 0; g < n->gres_n; g++)
+			if (counts[g])
+				tres_add_gres(&t, atom_text(c, n->gres[g].name), n->gres[g].type ? atom_text(c, n->gres[g].type) : "", counts[g]);
+	}
+	return tres_format(&t, typed(c));
+}
+
+char *tres_of_node(const struct core *c, const struct core_node *n, bool alloc)
+{
+	struct tres_sum t = { .cpu = alloc ? n->cpus_used : n->cpus, .mem_mb = alloc ? n->mem_used : n->mem };
+	t.billing = alloc ? 0 : n->cpus;
+	for (uint32_t g = 0; g < n->gres_n; g++) {
+		uint64_t count = alloc ? n->gres[g].used : n->gres[g].count;
+		if (count)
+			tres_add_gres(&t, atom_text(c, n->gres[g].name), n->gres[g].type ? atom_text(c, n->gres[g].type) : "", count);
+	}
+	return tres_format(&t, typed(c));
+}
+
+char *bits_text(const uint64_t *bits, uint32_t n)
+{
+	struct str s = STR_INIT;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t from = i;
+		if (!(bits[i / 64] >> (i % 64) & 1))
+			continue;
+		while (i + 1 < n && (bits[(i + 1) / 64] >> ((i + 1) % 64) & 1))
+			i++;
+		str_add_sep(&s, ",", "");
+		str_addf(&s, from == i ? "%u" : "%u-%u", from, i);
+	}
+	return s.len ? str_take(&s) : xstrdup("");
+}

@@ -1,0 +1,478 @@
+/* life.c - from start to end: what happens to a job that has nodes
+ *
+ *   PENDING -> RUNNING            job_start      holds its nodes; launch
+ *   RUNNING <-> SUSPENDED         operate.c
+ *   RUNNING -> final, COMPLETING  job_end        its nodes are told to clean up
+ *   COMPLETING -> done            job_node_clean the last node reported; life_finish
+ *   RUNNING -> PENDING, COMPLETING job_requeue   goes back to the queue when its nodes are clean
+ *
+ * A node is given back when it reports that nothing of the job is left on it, or when it is lost. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/state.h"
+
+#define LAUNCH_RETRIES 5
+#define BACKOFF_SEC 5
+#define LOST_BATCH_SEC 30
+
+/* --- start ----------------------------------------------------------------------------------- */
+
+void job_set_limit_timer(struct core *c, struct core_job *j)
+{
+	if (j->state != PB__JOB_STATE__RUNNING)
+		return;
+	if (j->time_min == TIME_INFINITE) {
+		j->end = now_sec(c) + ONE_YEAR_SEC;
+		j->kill_ms = 0;
+		return;
+	}
+	j->end = j->start + j->susp_total + j->time_min * 60;
+	const struct core_part *p = j->part < c->part_n ? c->part[j->part] : NULL;
+	uint32_t over = p && p->rec->has_over_time_limit_min ? p->rec->over_time_limit_min : c->params.over_time_limit_min;
+	if (over >= UINT16_MAX) {
+		j->kill_ms = 0;
+		return;
+	}
+	j->kill_ms = (j->end + over * 60ull) * 1000;
+	timer_add(c, j->kill_ms, TIMER_LIMIT, j->id, 0);
+}
+
+void job_start(struct core *c, struct core_job *j, struct core_part *p, struct alloc *a)
+{
+	assert(j->state == PB__JOB_STATE__PENDING && !j->alloc);
+	queue_remove(c, j);
+	promise_drop(c, j);
+	j->alloc = a;
+	for (uint32_t i = 0; i < a->n; i++)
+		node_hold(c, j, i);
+	j->state = PB__JOB_STATE__RUNNING;
+	array_count(j);
+	j->flags = 0;
+	j->wait = j->shown = REASON_NONE;
+	j->part = p->index;
+	j->start = now_sec(c);
+	j->susp_total = 0;
+	j->has_exit = j->cancelled_by = false;
+	j->immediate_until_ms = 0;
+	j->next_step = j->step_reserved = 0;
+	if (j->x) {
+		xfree(j->x->why);
+		xfree(j->x->nodes);
+		xfree(j->x->tres_alloc);
+		j->x->end_reason = 0;
+	}
+	job_set_limit_timer(c, j);
+	array_running(c, j, 1);
+	c->started++;
+	fx_persist(c, j);
+	fx_job(c, FX_ALLOCATED, j);
+	if (j->batch) {
+		step_special(c, j, STEP_BATCH);
+		struct core_effect *e = effects_push(c->fx, FX_LAUNCH_BATCH);
+		e->job_id = j->id;
+		e->nodes = arena_strdup(fx_arena(c), c->node[a->on[0].node]->name);
+		j->launching = true;
+	}
+	fx_job(c, FX_ACCOUNT_JOB, j);
+	depend_changed(c, j);
+}
+
+/* --- end ------------------------------------------------------------------------------------- */
+
+static Pb__TerminateReq *terminate_msg(struct core *c, struct core_job *j, const char *why, bool timeout)
+{
+	struct arena *a = fx_arena(c);
+	Pb__TerminateReq *m = arena_alloc(a, sizeof *m);
+	pb__terminate_req__init(m);
+	m->job_id = j->id;
+	m->uid = j->uid;
+	m->has_kill_wait_sec = true;
+	m->kill_wait_sec = c->params.kill_wait_sec;
+	m->why = arena_strdup(a, why);
+	m->has_timeout = timeout;
+	m->timeout = timeout;
+	m->has_restarts = true;
+	m->restarts = run_of(j);
+	m->user = arena_strdup(a, atom_text(c, j->user));
+	return m;
+}
+
+/* Tells the nodes that still hold something to end it (only those in `only`, if given). */
+void job_terminate(struct core *c, struct core_job *j, const struct bitset *only, const char *why, bool timeout)
+{
+	struct bitset *to = bitset_create(c->node_n);
+	for (uint32_t i = 0; j->alloc && i < j->alloc->n; i++) {
+		struct alloc_on *o = &j->alloc->on[i];
+		if (o->state == ON_FREE || (only && !bitset_has(only, o->node)))
+			continue;
+		if (o->state == ON_HELD) {
+			o->state = ON_CLEANING;
+			c->node[o->node]->completing++;
+		}
+		bitset_set(to, o->node);
+	}
+	if (!bitset_empty(to)) {
+		char *nodes = nodes_text(c, to);
+		fx_to_nodes(c, FX_TERMINATE, j->id, nodes, terminate_msg(c, j, why, timeout));
+		free(nodes);
+	}
+	bitset_destroy(to);
+}
+
+static void end_list_add(struct core *c, struct core_job *j)
+{
+	j->end_prev = c->end_last;
+	j->end_next = NULL;
+	*(c->end_last ? &c->end_last->end_next : &c->end_first) = j;
+	c->end_last = j;
+	if (!j->end_prev)
+		timer_add(c, (j->end + c->params.min_job_age_sec) * 1000ull, TIMER_PURGE, 0, 0);
+}
+
+static void end_list_remove(struct core *c, struct core_job *j)
+{
+	if (!j->end_prev && !j->end_next && c->end_first != j)
+		return;
+	*(j->end_prev ? &j->end_prev->end_next : &c->end_first) = j->end_next;
+	*(j->end_next ? &j->end_next->end_prev : &c->end_last) = j->end_prev;
+	j->end_prev = j->end_next = NULL;
+}
+
+/* Keeps what is shown of the allocation and gives its memory back. */
+static void drop_alloc(struct core *c, struct core_job *j)
+{
+	if (!j->alloc)
+		return;
+	struct job_extra *x = job_x(j);
+	free(x->nodes);
+	free(x->tres_alloc);
+	x->nodes = job_nodes_text(c, j);
+	x->tres_alloc = tres_of_alloc(c, j);
+	x->nodes_n = j->alloc->n;
+	x->cpus_n = j->alloc->cpus;
+	if (j->blob_stale)
+		record_encode(c, j); /* with CPU and device ids, a last time */
+	while (j->steps) {
+		struct step *s = j->steps;
+		j->steps = s->next;
+		step_free(s);
+	}
+	free(j->alloc->words);
+	xfree(j->alloc);
+}
+
+void life_finish(struct core *c, struct core_job *j)
+{
+	j->flags &= ~JOBF_COMPLETING;
+	j->blob_stale = true;
+	if (!j->requeue_pending) {
+		drop_alloc(c, j);
+		end_list_add(c, j);
+		effects_push(c->fx, FX_PERSIST_JOB)->job_id = j->id;
+		depend_changed(c, j);
+		return;
+	}
+	drop_alloc(c, j);
+	j->requeue_pending = false;
+	j->blob_stale = true;
+	queue_update(c, j);
+	fx_persist(c, j);
+}
+
+static void steps_and_counters(struct core *c, struct core_job *j)
+{
+	step_finish_all(c, j);
+	array_running(c, j, -1);
+	j->kill_ms = 0;
+	j->launching = false;
+	if (j->state == PB__JOB_STATE__SUSPENDED)
+		j->susp_total += now_sec(c) - j->suspend;
+}
+
+void job_end(struct core *c, struct core_job *j, uint32_t state, uint32_t flags)
+{
+	assert(job_state_is_final(state) && !job_state_is_final(j->state));
+	bool had = j->alloc != NULL && j->state != PB__JOB_STATE__PENDING;
+	queue_remove(c, j);
+	if (had)
+		steps_and_counters(c, j);
+	j->state = (uint8_t)state;
+	array_count(j);
+	j->flags = flags | (j->alloc && j->alloc->left ? JOBF_COMPLETING : 0);
+	j->end = now_sec(c);
+	j->requeue_pending = false;
+	if (!had)
+		j->start = state == PB__JOB_STATE__CANCELLED ? j->start : 0;
+	j->wait = REASON_NONE;
+	j->shown = j->x ? (uint8_t)j->x->end_reason : REASON_NONE;
+	*(state == PB__JOB_STATE__COMPLETED ? &c->completed : state == PB__JOB_STATE__CANCELLED ? &c->cancelled : &c->failed) += 1;
+	if (j->alloc && j->alloc->left)
+		job_terminate(c, j, NULL, j->x ? j->x->why : NULL, state == PB__JOB_STATE__TIMEOUT);
+	fx_persist(c, j);
+	fx_job(c, FX_ACCOUNT_JOB, j);
+	fx_job(c, FX_ENDED, j);
+	depend_changed(c, j);
+	if (!j->alloc || !j->alloc->left)
+		life_finish(c, j);
+}
+
+static int job_at_node(const struct core_job *j, uint32_t node)
+{
+	for (uint32_t i = 0; j->alloc && i < j->alloc->n; i++)
+		if (j->alloc->on[i].node == node)
+			return (int)i;
+	return -1;
+}
+
+void job_node_clean(struct core *c, struct core_job *j, uint32_t node)
+{
+	int at = job_at_node(j, node);
+	if (at < 0 || j->alloc->on[at].state == ON_FREE)
+		return;
+	node_release(c, j, (uint32_t)at);
+	if (!j->alloc->left && (job_state_is_final(j->state) || j->requeue_pending))
+		life_finish(c, j);
+}
+
+/* --- back to the queue ------------------------------------------------------------------------ */
+
+void job_requeue(struct core *c, struct core_job *j, bool hold, uint32_t flags, uint32_t delay_sec)
+{
+	bool active = !job_state_is_final(j->state) && j->state != PB__JOB_STATE__PENDING;
+	if (active)
+		steps_and_counters(c, j);
+	else
+		end_list_remove(c, j);
+	j->end = active ? now_sec(c) : j->end;
+	struct core_effect *e = effects_push(c->fx, FX_ACCOUNT_JOB);
+	e->job_id = j->id;
+	e->requeued = true;
+	if (active) {
+		uint8_t was = j->state;
+		j->flags |= JOBF_REQUEUED;
+		j->blob_stale = true;
+		e->msg = (ProtobufCMessage *)record_message(c, j, fx_arena(c));
+		j->state = was;
+	}
+	if (active && j->alloc->left)
+		job_terminate(c, j, NULL, j->x && j->x->why ? j->x->why : "DUE TO JOB REQUEUE", false);
+	j->state = PB__JOB_STATE__PENDING;
+	j->flags = flags | JOBF_REQUEUED | (j->alloc && j->alloc->left ? JOBF_COMPLETING : 0);
+	j->restarts++;
+	j->requeue_pending = true;
+	j->begin = delay_sec ? now_sec(c) + delay_sec : 0;
+	j->eligible = 0;
+	c->requeued++;
+	if (hold && !j->hold)
+		j->hold = REASON_REQUEUED_HELD;
+	fx_persist(c, j);
+	fx_job(c, FX_ENDED, j);
+	if (!j->alloc || !j->alloc->left)
+		life_finish(c, j);
+	else
+		queue_update(c, j);
+}
+
+void job_node_lost(struct core *c, struct core_job *j, uint32_t node)
+{
+	int at = job_at_node(j, node);
+	if (at < 0 || j->alloc->on[at].state == ON_FREE)
+		return;
+	bool over = job_state_is_final(j->state) || j->requeue_pending;
+	node_release(c, j, (uint32_t)at);
+	if (over) {
+		if (!j->alloc->left)
+			life_finish(c, j);
+		return;
+	}
+	struct job_extra *x = job_x(j);
+	xstr_set(&x->fail_node, c->node[node]->name);
+	x->end_reason = REASON_NODE_DOWN;
+	free(x->why);
+	x->why = xasprintf("DUE TO NODE FAILURE: node %s was lost", c->node[node]->name);
+	if (j->batch && j->requeue)
+		job_requeue(c, j, false, 0, 0);
+	else
+		job_end(c, j, PB__JOB_STATE__NODE_FAIL, 0);
+}
+
+/* While a requeued job's nodes clean up, they speak of the run before. */
+uint32_t run_of(const struct core_job *j) { return j->requeue_pending ? j->restarts - 1 : j->restarts; }
+
+/* --- what nodes report ------------------------------------------------------------------------ */
+
+static void end_by_status(struct core *c, struct core_job *j, uint32_t status, bool oom)
+{
+	uint32_t sig = status & 127, code = status >> 8 & 255;
+	j->has_exit = true;
+	j->exit_status = status;
+	if (sig || code || oom)
+		job_x(j)->end_reason = oom ? REASON_OUT_OF_MEMORY : sig ? REASON_RAISED_SIGNAL : REASON_NON_ZERO_EXIT;
+	if (oom)
+		job_end(c, j, PB__JOB_STATE__OUT_OF_MEMORY, 0);
+	else
+		job_end(c, j, sig || code ? PB__JOB_STATE__FAILED : PB__JOB_STATE__COMPLETED, 0);
+}
+
+void job_batch_done(struct core *c, struct core_job *j, uint32_t node, const Pb__NodeEvent *e)
+{
+	bool live = j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED;
+	struct step *s = step_find(j, STEP_BATCH);
+	if (s && e->usage) {
+		if (s->usage)
+			pb__step_usage__free_unpacked(s->usage, NULL);
+		s->usage = (Pb__StepUsage *)message_copy((const ProtobufCMessage *)e->usage);
+	}
+	if (s && !s->done)
+		step_end(c, j, s, e->status);
+	int at = job_at_node(j, node);
+	if (e->clean && at >= 0 && j->alloc->on[at].state != ON_FREE)
+		node_release(c, j, (uint32_t)at);
+	if (live)
+		end_by_status(c, j, e->status, e->oom);
+	else if (j->state != PB__JOB_STATE__PENDING && !j->has_exit) {
+		j->has_exit = true; /* it had been told to end; how it did is known now */
+		j->exit_status = e->status;
+		fx_persist(c, j);
+		fx_job(c, FX_ACCOUNT_JOB, j);
+	}
+	if (!live && j->alloc && !j->alloc->left)
+		life_finish(c, j);
+}
+
+void job_launch_failed(struct core *c, struct core_job *j, uint32_t node, const char *detail, bool drain)
+{
+	struct job_extra *x = job_x(j);
+	struct core_node *n = c->node[node];
+	c->launches_failed++;
+	fx_log(c, LOG_L_ERROR, "job %u could not be launched on %s: %s", j->id, n->name, detail ? detail : "no reason given");
+	free(x->why);
+	x->why = xasprintf("could not be launched on %s: %s", n->name, detail ? detail : "no reason given");
+	xstr_set(&x->fail_node, n->name);
+	x->end_reason = REASON_LAUNCH_FAILURE;
+	if (drain) {
+		char *r = xasprintf("%s", detail && detail[0] ? detail : "batch job complete failure");
+		node_drain(c, n, r);
+		free(r);
+	}
+	if (!j->batch) {
+		job_end(c, j, PB__JOB_STATE__FAILED, 0);
+		return;
+	}
+	if (j->restarts >= LAUNCH_RETRIES || !drain) {
+		j->hold = REASON_LAUNCH_FAILED_HELD;
+		xstr_set(&x->wait_text, x->why);
+		job_requeue(c, j, true, 0, 0);
+		return;
+	}
+	job_requeue(c, j, false, 0, BACKOFF_SEC << (j->restarts < 4 ? j->restarts : 4));
+}
+
+void life_launch_result(struct core *c, const struct core_event *ev)
+{
+	struct core_job *j = job_find(c, ev->launch.job_id);
+	int node = core_node_find(c, ev->launch.node);
+	if (!j || node < 0 || j->restarts != ev->launch.restarts || j->state != PB__JOB_STATE__RUNNING)
+		return;
+	j->launching = false;
+	if (ev->launch.code)
+		job_launch_failed(c, j, (uint32_t)node, ev->launch.detail, ev->launch.drain);
+}
+
+void life_job_done(struct core *c, const struct core_event *ev)
+{
+	struct error err = { 0 };
+	struct core_job *j = job_find(c, ev->job_done.job_id);
+	if (!j)
+		error_set(&err, ESLURM_INVALID_JOB_ID, "job %u is not known", ev->job_done.job_id);
+	else if (j->uid != ev->by.uid && !ev->by.oper)
+		error_set(&err, ESLURM_ACCESS_DENIED, "job %u belongs to another user", j->id);
+	else if (job_state_is_final(j->state) || j->requeue_pending)
+		error_set(&err, ESLURM_ALREADY_DONE, "job %u has ended before", j->id);
+	else if (j->state == PB__JOB_STATE__PENDING)
+		job_cancel(c, j, ev->by.uid);
+	else
+		end_by_status(c, j, ev->job_done.status, false);
+	fx_result(c, ev->token, &err, ev->job_done.job_id);
+}
+
+/* --- cancel, time limits, forgetting ---------------------------------------------------------- */
+
+void job_cancel(struct core *c, struct core_job *j, uint32_t uid)
+{
+	j->cancelled_by = true;
+	j->cancel_uid = uid;
+	if (j->requeue_pending) { /* its nodes are still cleaning up after the last run */
+		j->requeue_pending = false;
+		j->restarts--; /* the next run will not be */
+		queue_remove(c, j);
+		j->state = PB__JOB_STATE__CANCELLED;
+		array_count(j);
+		j->flags &= ~JOBF_REQUEUED;
+		j->end = now_sec(c);
+		c->cancelled++;
+		fx_persist(c, j);
+		fx_job(c, FX_ACCOUNT_JOB, j);
+		fx_job(c, FX_ENDED, j);
+		return;
+	}
+	if (j->alloc && !(j->x && j->x->why))
+		job_x(j)->why = xstrdup("CANCELLED");
+	job_end(c, j, PB__JOB_STATE__CANCELLED, 0);
+}
+
+void job_timer(struct core *c, struct core_job *j)
+{
+	if (j->immediate_until_ms && j->immediate_until_ms <= c->now_ms && j->state == PB__JOB_STATE__PENDING) {
+		xstr_set(&job_x(j)->why, "could not start within the time of --immediate");
+		job_cancel(c, j, j->uid);
+		return;
+	}
+	if (j->lost_ms && j->lost_ms <= c->now_ms && j->state == PB__JOB_STATE__RUNNING && j->alloc) {
+		j->lost_ms = 0;
+		job_node_lost(c, j, j->alloc->on[0].node);
+		return;
+	}
+	if (!j->kill_ms || j->kill_ms > c->now_ms || j->state != PB__JOB_STATE__RUNNING)
+		return;
+	struct job_extra *x = job_x(j);
+	xstr_set(&x->why, "DUE TO TIME LIMIT");
+	x->end_reason = REASON_TIME_LIMIT;
+	job_end(c, j, PB__JOB_STATE__TIMEOUT, 0);
+}
+
+void life_purge(struct core *c)
+{
+	idem_expire(c);
+	while (c->end_first && (c->end_first->end + c->params.min_job_age_sec) * 1000ull <= c->now_ms)
+		job_forget(c, c->end_first);
+	if (c->end_first)
+		timer_add(c, (c->end_first->end + c->params.min_job_age_sec) * 1000ull, TIMER_PURGE, 0, 0);
+}
+
+/* After all records were read: put each job where it belongs. */
+void life_restored(struct core *c, struct core_job *j)
+{
+	struct job_extra *x = j->x;
+	if (j->state == PB__JOB_STATE__RUNNING) {
+		uint32_t end = j->end;
+		job_set_limit_timer(c, j);
+		if (j->time_min == TIME_INFINITE)
+			j->end = end;
+		array_running(c, j, 1);
+		if (j->batch)
+			step_special(c, j, STEP_BATCH);
+	} else if (j->state == PB__JOB_STATE__SUSPENDED) {
+		array_running(c, j, 1);
+	} else if (job_state_is_final(j->state)) {
+		if (!j->alloc)
+			end_list_add(c, j);
+	} else {
+		if (x && x->dep_left)
+			depend_restore(c, j, x->dep_left);
+		queue_update(c, j);
+	}
+	if ((j->flags & JOBF_COMPLETING) && !(j->alloc && j->alloc->left))
+		life_finish(c, j);
+}

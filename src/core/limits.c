@@ -1,0 +1,96 @@
+/* limits.c - what partitions allow: which of its partitions a job may use, and why not the others
+ * Limits are applied when something changed (a submission, an update, a configuration), not in each pass: the answer is a mask that is
+ * part of the job's shape. */
+#include <stdlib.h>
+
+#include "core/state.h"
+
+/* Is `word` in the comma list? "ALL", absent and empty lists hold everything. */
+static bool list_has(const char *list, const char *word, bool absent)
+{
+	if (!list || !list[0])
+		return absent;
+	if (absent && !strcasecmp(list, "ALL"))
+		return true;
+	for (const char *s = list; *s;) {
+		size_t k = strcspn(s, ",");
+		if (word && strlen(word) == k && !strncmp(s, word, k))
+			return true;
+		s += k + (s[k] == ',');
+	}
+	return false;
+}
+
+bool part_group_allowed(const Pb__PartitionRecord *p, const struct core_caller *by)
+{
+	return by->uid == 0 || list_has(p->allow_groups, by->group, true);
+}
+
+static uint32_t time_of(const struct core *c, const Pb__JobDesc *d, const struct core_part *p)
+{
+	if (d->has_time_limit_min)
+		return d->time_limit_min;
+	if (p && p->default_time_min)
+		return p->default_time_min;
+	if (c->params.def_time_limit_min)
+		return c->params.def_time_limit_min;
+	return p ? p->max_time_min : TIME_INFINITE;
+}
+
+static uint32_t part_reason(const struct core *c, const struct core_part *p, const struct shape *s, const Pb__JobDesc *d, uint32_t time_min)
+{
+	const Pb__PartitionRecord *r = p->rec;
+	uint64_t max_node = r->has_max_mem_per_node ? r->max_mem_per_node : c->params.max_mem_per_node;
+	uint64_t max_cpu = r->has_max_mem_per_cpu ? r->max_mem_per_cpu : c->params.max_mem_per_cpu;
+	if (!list_has(r->allow_accounts, d->account, true) || list_has(r->deny_accounts, d->account, false))
+		return REASON_ACCOUNT_NOT_ALLOWED;
+	if (!list_has(r->allow_qos, d->qos, true) || list_has(r->deny_qos, d->qos, false))
+		return REASON_QOS_NOT_ALLOWED;
+	if (time_min > p->max_time_min)
+		return REASON_PARTITION_TIME_LIMIT;
+	if (s->min_nodes > p->max_nodes || s->max_nodes < p->min_nodes)
+		return REASON_PARTITION_NODE_LIMIT;
+	if ((max_node && s->mem_node > max_node) || (max_cpu && s->mem_cpu > max_cpu))
+		return REASON_MAX_MEM_PER_LIMIT;
+	return REASON_NONE;
+}
+
+int job_reshape(struct core *c, struct core_job *j, const Pb__JobDesc *d, struct error *err)
+{
+	Pb__JobDesc k = *d;
+	struct core_part *part[JOB_PARTS_MAX];
+	struct shape *s = NULL;
+	uint32_t n = 0, mask = UINT32_MAX;
+	int r = submit_partitions(c, d, part, &n, err);
+	if (r < 0)
+		return r;
+	k.has_time_limit_min = true;
+	k.time_limit_min = time_of(c, d, part[0]);
+	if ((r = shape_make(c, &k, mask, &s, err)) < 0)
+		return r;
+	j->limit_reason = REASON_NONE;
+	for (uint32_t i = 0; i < s->part_n; i++) {
+		uint32_t reason = s->part[i] ? part_reason(c, s->part[i], s, d, k.time_limit_min) : REASON_PARTITION_DOWN;
+		if (!reason)
+			continue;
+		mask &= ~(1u << i);
+		j->limit_reason = (uint8_t)(j->limit_reason ? j->limit_reason : reason);
+	}
+	uint32_t all = s->part_n >= 32 ? UINT32_MAX : (1u << s->part_n) - 1;
+	if (mask & all)
+		j->limit_reason = REASON_NONE;
+	if (mask != UINT32_MAX) {
+		struct shape *limited;
+		r = shape_make(c, &k, mask, &limited, err);
+		shape_unref(c, s);
+		if (r < 0)
+			return r;
+		s = limited;
+	}
+	queue_remove(c, j);
+	if (j->shape)
+		shape_unref(c, j->shape);
+	j->shape = s;
+	j->time_min = k.time_limit_min;
+	return 0;
+}

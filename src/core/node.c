@@ -1,0 +1,166 @@
+/* node.c - one node: its capacity, what is held on it, and the sets it is a member of
+ * Invariants: `used` is the union of what its held entries say, the counters are their sums; up, roomy and idle follow from
+ * the node alone (node_refresh), so that nothing else ever writes them. */
+#include <stdlib.h>
+
+#include "core/state.h"
+
+static void gres_add(struct core *c, struct core_node *n, const char *name, const char *type, uint64_t count, const Pb__NodeGres *g)
+{
+	n->gres = xrealloc(n->gres, (n->gres_n + 1) * sizeof *n->gres);
+	struct node_gres *e = &n->gres[n->gres_n];
+	uint32_t before = 0, first = 0;
+	for (uint32_t i = 0; i < n->gres_n; i++) {
+		before += n->gres[i].by_device ? n->gres[i].count : 0;
+		first += n->gres[i].name == atom_get(c, name) ? n->gres[i].count : 0;
+	}
+	*e = (struct node_gres){ .name = atom_get(c, name), .type = type ? atom_get(c, type) : 0, .count = (uint32_t)count };
+	e->by_device = count <= 4096 && !(g && g->count_only);
+	e->no_index = !(g && g->files);
+	e->bit0 = before;
+	e->first_index = g && g->has_first_index ? g->first_index : first;
+	n->gres_n++;
+}
+
+static void gres_load(struct core *c, struct core_node *n, const Pb__NodeRecord *rec)
+{
+	struct gres_req r[GRES_REQ_MAX];
+	size_t count = 0;
+	n->gres_n = 0;
+	for (size_t i = 0; i < rec->n_gres_list && n->gres_n < GRES_MAX; i++)
+		gres_add(c, n, rec->gres_list[i]->name, rec->gres_list[i]->type, rec->gres_list[i]->count, rec->gres_list[i]);
+	if (rec->n_gres_list || !rec->gres || gres_parse(rec->gres, r, GRES_REQ_MAX, &count, NULL) < 0)
+		return;
+	for (size_t i = 0; i < count && n->gres_n < GRES_MAX; i++)
+		gres_add(c, n, r[i].name, r[i].type, r[i].count, NULL);
+}
+
+void node_setup(struct core *c, struct core_node *n, const Pb__NodeRecord *rec)
+{
+	size_t len = pb__node_record__get_packed_size(rec);
+	uint8_t *buf = xmalloc(len);
+	pb__node_record__pack(rec, buf);
+	if (n->rec)
+		pb__node_record__free_unpacked(n->rec, NULL);
+	n->rec = pb__node_record__unpack(NULL, len, buf);
+	free(buf);
+	xstr_set(&n->name, rec->name);
+	xstr_set(&n->addr, rec->addr ? rec->addr : rec->name);
+	xstr_set(&n->hostname, rec->hostname ? rec->hostname : rec->name);
+	n->port = (uint16_t)(rec->has_port ? rec->port : 6818);
+	n->cpus = rec->has_cpus && rec->cpus ? rec->cpus : 1;
+	n->threads = rec->has_threads && rec->threads ? rec->threads : 1;
+	n->sockets = rec->has_sockets && rec->sockets ? rec->sockets : 1;
+	n->cores_per_socket = rec->has_cores && rec->cores ? rec->cores : 0;
+	if (!n->cores_per_socket || n->sockets * n->cores_per_socket * n->threads != n->cpus) {
+		n->threads = n->cpus % n->threads ? 1 : n->threads;
+		n->sockets = (n->cpus / n->threads) % n->sockets ? 1 : n->sockets;
+		n->cores_per_socket = n->cpus / n->threads / n->sockets;
+	}
+	n->mem = rec->has_real_memory ? rec->real_memory : 1;
+	n->mem -= rec->has_mem_spec_limit && rec->mem_spec_limit < n->mem ? rec->mem_spec_limit : 0;
+	n->tmp = rec->tmp_disk;
+	n->weight = rec->has_weight ? rec->weight : 1;
+	gres_load(c, n, rec);
+	uint32_t bits = 0;
+	for (uint32_t i = 0; i < n->gres_n; i++)
+		bits += n->gres[i].by_device ? n->gres[i].count : 0;
+	n->cpu_words = (n->cpus + 63) / 64;
+	n->dev_words = (bits + 63) / 64;
+	free(n->used);
+	n->used = xcalloc(n->cpu_words + n->dev_words + 1, sizeof(uint64_t));
+	n->cpus_used = 0;
+	n->mem_used = 0;
+}
+
+void node_destroy(struct core_node *n)
+{
+	if (!n)
+		return;
+	if (n->rec)
+		pb__node_record__free_unpacked(n->rec, NULL);
+	free(n->name);
+	free(n->addr);
+	free(n->hostname);
+	free(n->used);
+	free(n->gres);
+	free(n->held);
+	free(n->plan);
+	free(n);
+}
+
+bool node_is_up(const struct core_node *n) { return n->base == NODE_IDLE && n->registered && !(n->flags & (NODEF_NOT_RESPONDING | NODEF_INVALID_REG)); }
+
+void node_refresh(struct core *c, struct core_node *n)
+{
+	bool up = node_is_up(n) && !(n->flags & (NODEF_DRAIN | NODEF_FAIL));
+	bool was = bitset_has(c->up, n->index) && bitset_has(c->roomy, n->index);
+	(up ? bitset_set : bitset_clear)(c->up, n->index);
+	(n->cpus_used < n->cpus && !n->whole ? bitset_set : bitset_clear)(c->roomy, n->index);
+	(!n->held_n ? bitset_set : bitset_clear)(c->idle, n->index);
+	if (!was && up && bitset_has(c->roomy, n->index))
+		sched_gained(c, n->index);
+}
+
+static void mark(struct core_node *n, struct core_job *j, const struct alloc_on *o, bool take)
+{
+	const uint64_t *w = j->alloc->words + o->bits;
+	for (uint32_t i = 0; i < n->cpu_words + n->dev_words; i++) {
+		assert(take ? !(n->used[i] & w[i]) : (n->used[i] & w[i]) == w[i]); /* nothing is given twice, nothing freed twice */
+		n->used[i] ^= w[i];
+	}
+	w += n->cpu_words + n->dev_words;
+	for (uint32_t g = 0; g < n->gres_n; g++)
+		n->gres[g].used += take ? (uint32_t)w[g] : -(uint32_t)w[g];
+	n->cpus_used += take ? o->cpus : -o->cpus;
+	n->mem_used += take ? o->mem : -o->mem;
+	n->whole += j->alloc->exclusive ? (take ? 1 : -1u) : 0;
+	assert(n->cpus_used <= n->cpus);
+}
+
+void node_hold(struct core *c, struct core_job *j, uint32_t at)
+{
+	struct alloc_on *o = &j->alloc->on[at];
+	struct core_node *n = c->node[o->node];
+	mark(n, j, o, true);
+	n->held = xgrow(n->held, &n->held_cap, n->held_n + 1, sizeof *n->held);
+	o->at = (uint32_t)n->held_n;
+	o->state = ON_HELD;
+	n->held[n->held_n++] = (struct held){ j, at };
+	j->alloc->left++;
+	n->last_busy_ms = c->now_ms;
+	node_refresh(c, n);
+}
+
+void node_release(struct core *c, struct core_job *j, uint32_t at)
+{
+	struct alloc_on *o = &j->alloc->on[at];
+	struct core_node *n = c->node[o->node];
+	if (o->state == ON_FREE)
+		return;
+	mark(n, j, o, false);
+	if (o->state == ON_CLEANING)
+		n->completing--;
+	o->state = ON_FREE;
+	j->alloc->left--;
+	struct held *last = &n->held[--n->held_n];
+	if (last->job != j || last->at != at) {
+		last->job->alloc->on[last->at].at = o->at;
+		n->held[o->at] = *last;
+	}
+	n->last_busy_ms = c->now_ms;
+	node_refresh(c, n);
+	if (bitset_has(c->up, n->index))
+		sched_gained(c, n->index);
+}
+
+uint32_t node_state_now(const struct core_node *n, uint32_t *ret_flags)
+{
+	uint32_t flags = n->flags | (n->completing ? NODEF_COMPLETING : 0);
+	*ret_flags = flags;
+	if (n->base != NODE_IDLE)
+		return n->base;
+	if (!n->cpus_used)
+		return NODE_IDLE;
+	return n->cpus_used >= n->cpus || n->whole ? NODE_ALLOCATED : NODE_MIXED;
+}

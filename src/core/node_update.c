@@ -1,0 +1,199 @@
+/* node_update.c - scontrol update node: states as words, and the few facts that may be changed by hand
+ * All nodes and keys are checked before anything changes. */
+#include <stdlib.h>
+
+#include "core/state.h"
+
+struct node_change { const char *state, *reason, *features, *comment, *extra; bool has_weight; uint32_t weight; const struct core_caller *by; };
+
+typedef int (*state_fn)(struct core *c, struct core_node *n, const struct node_change *ch, bool check, struct error *err);
+
+static void reason_put(struct core *c, struct core_node *n, const struct node_change *ch, const char *reason)
+{
+	xstr_set(&n->rec->reason, reason);
+	xstr_set(&n->rec->reason_user, reason ? (ch->by->user ? ch->by->user : "root") : NULL);
+	n->rec->has_reason_time = n->rec->has_reason_uid = reason != NULL;
+	n->rec->reason_time = now_sec(c);
+	n->rec->reason_uid = ch->by->uid;
+}
+
+static int need_reason(const struct core_node *n, const struct node_change *ch, struct error *err)
+{
+	if ((ch->reason && ch->reason[0]) || n->rec->reason)
+		return 0;
+	return error_set(err, ESLURM_REASON_MISSING, "node %s: a reason is needed (Reason=...)", n->name);
+}
+
+static int to_down(struct core *c, struct core_node *n, const struct node_change *ch, bool check, struct error *err)
+{
+	if (check)
+		return need_reason(n, ch, err);
+	char *reason = xstrdup(ch->reason && ch->reason[0] ? ch->reason : n->rec->reason);
+	n->down_by_admin = true;
+	node_set_down(c, n, reason);
+	reason_put(c, n, ch, reason);
+	free(reason);
+	return 0;
+}
+
+static int to_drain(struct core *c, struct core_node *n, const struct node_change *ch, bool check, struct error *err)
+{
+	if (check)
+		return need_reason(n, ch, err);
+	n->flags |= NODEF_DRAIN;
+	if (ch->reason && ch->reason[0])
+		reason_put(c, n, ch, ch->reason);
+	return 0;
+}
+
+static int to_fail(struct core *c, struct core_node *n, const struct node_change *ch, bool check, struct error *err)
+{
+	if (check)
+		return need_reason(n, ch, err);
+	n->flags |= NODEF_FAIL;
+	if (ch->reason && ch->reason[0])
+		reason_put(c, n, ch, ch->reason);
+	return 0;
+}
+
+static int to_resume(struct core *c, struct core_node *n, const struct node_change *ch, bool check, struct error *err)
+{
+	if (check)
+		return n->base == NODE_DOWN || (n->flags & (NODEF_DRAIN | NODEF_FAIL)) ? 0 :
+			error_set(err, ESLURM_NODE_STATE_TRANSITION, "node %s is neither down nor drained", n->name);
+	n->flags &= ~(uint32_t)(NODEF_DRAIN | NODEF_FAIL | NODEF_INVALID_REG);
+	n->down_by_admin = false;
+	if (n->base == NODE_DOWN)
+		n->base = n->registered ? NODE_IDLE : NODE_UNKNOWN;
+	reason_put(c, n, ch, NULL);
+	if (n->flags & NODEF_NOT_RESPONDING) { /* it has SlurmdTimeout to answer */
+		n->lost_ms = c->now_ms;
+		timer_add(c, c->now_ms + c->params.slurmd_timeout_sec * 1000ull, TIMER_NODE, n->index, 0);
+	}
+	return 0;
+}
+
+static int to_undrain(struct core *c, struct core_node *n, const struct node_change *ch, bool check, struct error *err)
+{
+	if (check)
+		return n->flags & NODEF_DRAIN ? 0 : error_set(err, ESLURM_NODE_STATE_TRANSITION, "node %s is not drained", n->name);
+	n->flags &= ~(uint32_t)NODEF_DRAIN;
+	if (n->base != NODE_DOWN)
+		reason_put(c, n, ch, NULL);
+	return 0;
+}
+
+static int to_noresp(struct core *c, struct core_node *n, const struct node_change *ch, bool check, struct error *err)
+{
+	(void)ch;
+	(void)err;
+	if (check)
+		return 0;
+	n->flags |= NODEF_NOT_RESPONDING;
+	n->lost_ms = c->now_ms;
+	timer_add(c, c->now_ms + c->params.slurmd_timeout_sec * 1000ull, TIMER_NODE, n->index, 0);
+	return 0;
+}
+
+static const struct { const char *word; state_fn fn; } state_words[] = {
+	{ "DOWN", to_down }, { "DRAIN", to_drain }, { "FAIL", to_fail }, { "RESUME", to_resume }, { "IDLE", to_resume },
+	{ "UNDRAIN", to_undrain }, { "NORESP", to_noresp }, { "NO_RESPOND", to_noresp },
+};
+static const char *const later_words[] = { "POWER_UP", "POWER_DOWN", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "CANCEL_REBOOT", "FUTURE", "CLOUD" };
+
+static int state_find(const char *word, state_fn *ret, struct error *err)
+{
+	for (size_t i = 0; i < sizeof state_words / sizeof state_words[0]; i++)
+		if (!strcasecmp(state_words[i].word, word)) {
+			*ret = state_words[i].fn;
+			return 0;
+		}
+	for (size_t i = 0; i < sizeof later_words / sizeof later_words[0]; i++)
+		if (!strcasecmp(later_words[i], word))
+			return error_set(err, ESLURM_NOT_SUPPORTED, "node state %s is not supported yet", word);
+	return error_set(err, ESLURM_INVALID_NODE_STATE, "\"%s\" is not a node state; possible are DOWN, DRAIN, FAIL, IDLE, NORESP, RESUME, UNDRAIN", word);
+}
+
+static int change_read(const Pb__NodeUpdateReq *q, struct node_change *ch, struct error *err)
+{
+	for (size_t i = 0; i < q->n_set; i++) {
+		const char *k = q->set[i]->key, *v = q->set[i]->value ? q->set[i]->value : "";
+		unsigned long long n;
+		if (!strcasecmp(k, "State"))
+			ch->state = v;
+		else if (!strcasecmp(k, "Reason"))
+			ch->reason = v;
+		else if (!strcasecmp(k, "Features") || !strcasecmp(k, "AvailableFeatures") || !strcasecmp(k, "ActiveFeatures"))
+			ch->features = v;
+		else if (!strcasecmp(k, "Comment"))
+			ch->comment = v;
+		else if (!strcasecmp(k, "Extra"))
+			ch->extra = v;
+		else if (!strcasecmp(k, "Weight") && str_to_u64(v, 0, UINT32_MAX, &n) == 0) {
+			ch->has_weight = true;
+			ch->weight = (uint32_t)n;
+		} else
+			return error_set(err, ESLURM_INVALID_UPDATE, "node key %s=%s is not known, has a wrong value, or cannot be changed yet", k, v);
+	}
+	return 0;
+}
+
+static void change_apply(struct core *c, struct core_node *n, const struct node_change *ch, state_fn fn)
+{
+	if (fn)
+		(void)fn(c, n, ch, false, NULL);
+	else if (ch->reason)
+		reason_put(c, n, ch, ch->reason[0] ? ch->reason : NULL);
+	if (ch->features) {
+		xstr_set(&n->rec->features, ch->features[0] ? ch->features : NULL);
+		xstr_set(&n->rec->features_act, ch->features[0] ? ch->features : NULL);
+		c->config_gen++;
+	}
+	if (ch->comment)
+		xstr_set(&n->rec->comment, ch->comment[0] ? ch->comment : NULL);
+	if (ch->extra)
+		xstr_set(&n->rec->extra, ch->extra[0] ? ch->extra : NULL);
+	if (ch->has_weight) {
+		n->weight = n->rec->weight = ch->weight;
+		n->rec->has_weight = true;
+	}
+	if (n->base != NODE_DOWN && (n->flags & (NODEF_DRAIN | NODEF_FAIL)))
+		while (n->plan_n) {
+			struct core_job *j = n->plan[0].p->job;
+			promise_drop(c, j);
+			sched_shape(c, j->shape);
+		}
+	node_refresh(c, n);
+	fx_node(c, n);
+}
+
+void node_update(struct core *c, const struct core_event *ev)
+{
+	const Pb__NodeUpdateReq *q = ev->node_update;
+	struct error err = { 0 };
+	struct node_change ch = { .by = &ev->by };
+	struct bitset *nodes = NULL;
+	state_fn fn = NULL;
+	if (!ev->by.oper)
+		error_set(&err, ESLURM_INVALID_USER_ID, "only operators may change nodes");
+	else if (nodes_bitset(c, q->nodes, &nodes, &err) >= 0 && change_read(q, &ch, &err) >= 0 && (!ch.state || state_find(ch.state, &fn, &err) >= 0)) {
+		bitset_for(nodes, i)
+			if (fn && !err.code)
+				(void)fn(c, c->node[i], &ch, true, &err);
+		if (!err.code)
+			bitset_for(nodes, i)
+				change_apply(c, c->node[i], &ch, fn);
+		if (!err.code && ch.has_weight)
+			weight_order(c);
+		if (!err.code && ch.features)
+			for (uint64_t cur = 0;;) {
+				struct core_job *j = (struct core_job *)core_job_next(c, &cur);
+				if (!j)
+					break;
+				if (j->state == PB__JOB_STATE__PENDING)
+					queue_update(c, j);
+			}
+	}
+	bitset_destroy(nodes);
+	fx_result(c, ev->token, &err, 0);
+}

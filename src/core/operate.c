@@ -1,0 +1,203 @@
+/* operate.c - scontrol hold, release, requeue, suspend, resume, notify, top: one table row each */
+#include <stdlib.h>
+
+#include "core/state.h"
+
+typedef int (*op_fn)(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err);
+
+static int op_hold(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err)
+{
+	if (j->state != PB__JOB_STATE__PENDING)
+		return job_state_is_final(j->state) ? error_set(err, ESLURM_JOB_FINISHED, "job %u has ended", j->id) : error_set(err, ESLURM_JOB_NOT_PENDING, "job %u has started", j->id);
+	bool user = ev->job_op->op == PB__JOB_OP_REQ__OP__UHOLD || !ev->by.oper || ev->by.uid == j->uid;
+	if (ev->job_op->op == PB__JOB_OP_REQ__OP__HOLD && ev->by.oper && ev->by.uid != j->uid)
+		user = false;
+	j->hold = user ? REASON_HELD_USER : REASON_HELD_ADMIN;
+	queue_update(c, j);
+	fx_persist(c, j);
+	return 0;
+}
+
+static int op_release(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err)
+{
+	if (j->state != PB__JOB_STATE__PENDING)
+		return job_state_is_final(j->state) ? error_set(err, ESLURM_JOB_FINISHED, "job %u has ended", j->id) : error_set(err, ESLURM_JOB_NOT_PENDING, "job %u has started", j->id);
+	if (j->hold == REASON_HELD_ADMIN && !ev->by.oper)
+		return error_set(err, ESLURM_ACCESS_DENIED, "job %u was held by an administrator", j->id);
+	j->hold = REASON_NONE;
+	j->flags &= ~(uint32_t)(JOBF_SPECIAL_EXIT | JOBF_REQUEUE_HOLD);
+	if (j->x)
+		xfree(j->x->wait_text);
+	j->begin = j->begin > now_sec(c) && j->restarts ? 0 : j->begin;
+	queue_update(c, j);
+	fx_persist(c, j);
+	return 0;
+}
+
+static int requeue_check(const struct core_job *j, const struct core_event *ev, struct error *err)
+{
+	if (!j->batch)
+		return error_set(err, ESLURM_DISABLED, "job %u has no script to run again", j->id);
+	if (!j->requeue && !ev->by.oper)
+		return error_set(err, ESLURM_DISABLED, "job %u was submitted with --no-requeue", j->id);
+	if (!j->requeue)
+		return error_set(err, ESLURM_DISABLED, "job %u may not be requeued (Requeue=0)", j->id);
+	if (j->state == PB__JOB_STATE__PENDING)
+		return error_set(err, ESLURM_JOB_PENDING, "job %u waits already", j->id);
+	if (job_state_is_final(j->state) && (j->flags & JOBF_COMPLETING))
+		return error_set(err, ESLURM_ALREADY_DONE, "job %u is completing; try again in a moment", j->id);
+	return 0;
+}
+
+static int op_requeue(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err)
+{
+	bool hold = ev->job_op->op == PB__JOB_OP_REQ__OP__REQUEUE_HOLD;
+	if (ev->job_op->incomplete && j->state == PB__JOB_STATE__COMPLETED)
+		return 0;
+	if (requeue_check(j, ev, err) < 0)
+		return err->code;
+	if (hold)
+		j->hold = ev->by.oper && ev->by.uid != j->uid ? REASON_HELD_ADMIN : REASON_HELD_USER;
+	job_requeue(c, j, hold, (hold ? JOBF_REQUEUE_HOLD : 0) | (ev->job_op->special_exit ? JOBF_SPECIAL_EXIT : 0), hold ? 0 : c->params.requeue_delay_sec);
+	return 0;
+}
+
+static Pb__SuspendReq *suspend_msg(struct core *c, const struct core_job *j, bool suspend)
+{
+	Pb__SuspendReq *m = arena_alloc(fx_arena(c), sizeof *m);
+	pb__suspend_req__init(m);
+	m->job_id = j->id;
+	m->suspend = suspend;
+	return m;
+}
+
+static void suspend_nodes(struct core *c, struct core_job *j, bool suspend)
+{
+	char *nodes = job_nodes_text(c, j);
+	fx_to_nodes(c, FX_SUSPEND, j->id, nodes, suspend_msg(c, j, suspend));
+	free(nodes);
+	fx_persist(c, j);
+	fx_job(c, FX_ACCOUNT_JOB, j);
+}
+
+/* A suspended job keeps its nodes, memory and GPUs: its processes are still there. (The reference gives the CPUs to others; here what was
+ * promised to a job stays its own, so that resume never waits.) */
+static int op_suspend(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err)
+{
+	(void)ev;
+	if (j->state == PB__JOB_STATE__SUSPENDED)
+		return error_set(err, ESLURM_SUSPENDED, "job %u is suspended already", j->id);
+	if (j->state != PB__JOB_STATE__RUNNING)
+		return job_state_is_final(j->state) ? error_set(err, ESLURM_JOB_FINISHED, "job %u has ended", j->id) : error_set(err, ESLURM_JOB_PENDING, "job %u has not started", j->id);
+	j->state = PB__JOB_STATE__SUSPENDED;
+	j->suspend = now_sec(c);
+	suspend_nodes(c, j, true);
+	return 0;
+}
+
+static int op_resume(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err)
+{
+	(void)ev;
+	if (j->state != PB__JOB_STATE__SUSPENDED)
+		return job_state_is_final(j->state) ? error_set(err, ESLURM_JOB_FINISHED, "job %u has ended", j->id) : error_set(err, ESLURM_NOT_RUNNING, "job %u is not suspended", j->id);
+	j->state = PB__JOB_STATE__RUNNING;
+	j->susp_total += now_sec(c) - j->suspend;
+	j->suspend = now_sec(c);
+	job_set_limit_timer(c, j);
+	suspend_nodes(c, j, false);
+	step_waits_retry(c, j);
+	return 0;
+}
+
+static int op_notify(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err)
+{
+	if (j->state != PB__JOB_STATE__RUNNING)
+		return error_set(err, ESLURM_NOT_RUNNING, "job %u is not running", j->id);
+	Pb__NotifyReq *m = arena_alloc(fx_arena(c), sizeof *m);
+	pb__notify_req__init(m);
+	m->job_id = j->id;
+	m->text = arena_strdup(fx_arena(c), ev->job_op->text ? ev->job_op->text : "");
+	fx_to_nodes(c, FX_NOTIFY, j->id, c->node[j->alloc->on[0].node]->name, m);
+	return 0;
+}
+
+/* Before all other pending jobs of the same user in the same partitions, by a nice that only moves it among them. */
+static int op_top(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err)
+{
+	(void)ev;
+	if (j->state != PB__JOB_STATE__PENDING)
+		return error_set(err, ESLURM_JOB_NOT_PENDING, "job %u is no longer pending", j->id);
+	uint32_t best = job_priority(c, j);
+	for (uint64_t cur = 0;;) {
+		const struct core_job *o = core_job_next(c, &cur);
+		if (!o)
+			break;
+		if (o != j && o->uid == j->uid && o->state == PB__JOB_STATE__PENDING && job_priority(c, o) >= best)
+			best = job_priority(c, o) + 1;
+	}
+	j->prio_set = true;
+	j->prio = best;
+	j->prio_at = now_sec(c);
+	queue_update(c, j);
+	fx_persist(c, j);
+	return 0;
+}
+
+static const struct { Pb__JobOpReq__Op op; op_fn fn; bool oper_only; } op_table[] = {
+	{ PB__JOB_OP_REQ__OP__HOLD, op_hold, false },
+	{ PB__JOB_OP_REQ__OP__UHOLD, op_hold, false },
+	{ PB__JOB_OP_REQ__OP__RELEASE, op_release, false },
+	{ PB__JOB_OP_REQ__OP__REQUEUE, op_requeue, false },
+	{ PB__JOB_OP_REQ__OP__REQUEUE_HOLD, op_requeue, false },
+	{ PB__JOB_OP_REQ__OP__SUSPEND, op_suspend, true },
+	{ PB__JOB_OP_REQ__OP__RESUME, op_resume, true },
+	{ PB__JOB_OP_REQ__OP__TOP, op_top, true },
+	{ PB__JOB_OP_REQ__OP__NOTIFY, op_notify, false },
+};
+
+static int operate_one(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err)
+{
+	for (size_t i = 0; i < sizeof op_table / sizeof op_table[0]; i++) {
+		if (op_table[i].op != ev->job_op->op)
+			continue;
+		if ((j->uid != ev->by.uid || op_table[i].oper_only) && !ev->by.oper)
+			return error_set(err, ESLURM_ACCESS_DENIED, op_table[i].oper_only ? "this is for operators (job %u)" : "job %u belongs to another user", j->id);
+		return op_table[i].fn(c, j, ev, err);
+	}
+	return error_set(err, ESLURM_NOT_SUPPORTED, "job operation %d is not known", (int)ev->job_op->op);
+}
+
+/* Held, released or suspended as a whole: jobs of an array that have ended do not count as refusals. */
+void job_operate(struct core *c, const struct core_event *ev)
+{
+	struct arena *a = fx_arena(c);
+	struct selector s = { 0 };
+	struct error err = { 0 };
+	uint32_t *id = NULL;
+	size_t n = 0;
+	Pb__ResultList *list = arena_alloc(a, sizeof *list);
+	pb__result_list__init(list);
+	if (selector_parse(c, ev->job_op->id, &s, &err) >= 0)
+		(void)selector_jobs(c, &s, true, &id, &n, &err);
+	list->result = arena_alloc(a, (n + 1) * sizeof *list->result);
+	for (size_t i = 0; i <= n; i++) {
+		struct core_job *j = i < n ? job_find(c, id[i]) : NULL;
+		struct error e = { 0 };
+		if (i == n && (n || !err.code))
+			break;
+		if (j && n > 1 && job_state_is_final(j->state) && ev->job_op->op != PB__JOB_OP_REQ__OP__REQUEUE && ev->job_op->op != PB__JOB_OP_REQ__OP__REQUEUE_HOLD)
+			continue;
+		if (j)
+			(void)operate_one(c, j, ev, &e);
+		Pb__Result *r = arena_alloc(a, sizeof *r);
+		pb__result__init(r);
+		r->code = (uint32_t)-(j ? e.code : err.code);
+		r->detail = arena_strdup(a, j ? e.line : err.line);
+		r->has_job_id = true;
+		r->job_id = j ? j->id : s.id;
+		list->result[list->n_result++] = r;
+	}
+	selector_fini(&s);
+	free(id);
+	fx_reply(c, ev->token, list);
+}

@@ -1,0 +1,175 @@
+/* queue.c - could it start, and in what order
+ * queue_update is the one place that decides: a pending job is in its shape's tree when nothing but room is missing; else
+ * job->wait says what holds it back. Order: tier of its partitions, priority, then the older id. Age grows alike for all, so an order
+ * by (static part * max age - weight * eligible time) never changes by itself. */
+#include <stdlib.h>
+
+#include "core/state.h"
+
+static const struct core_job *of(const struct tree_node *n) { return (const struct core_job *)((const char *)n - offsetof(struct core_job, qnode)); }
+static int shape_cmp(const struct tree_node *a, const struct tree_node *b)
+{
+	const struct shape *x = (const struct shape *)((const char *)a - offsetof(struct shape, anode));
+	const struct shape *y = (const struct shape *)((const char *)b - offsetof(struct shape, anode));
+	return x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+bool job_before(const struct core_job *a, const struct core_job *b)
+{
+	if (a->tier != b->tier)
+		return a->tier > b->tier;
+	return a->key != b->key ? a->key < b->key : a->id < b->id;
+}
+
+static int job_cmp(const struct tree_node *a, const struct tree_node *b) { return job_before(of(a), of(b)) ? -1 : job_before(of(b), of(a)); }
+
+/* The part of a priority that time does not change. */
+int64_t queue_static(const struct core *c, const struct core_job *j)
+{
+	const struct core_params *q = &c->params;
+	if (j->prio_set)
+		return j->prio;
+	if (!q->priority_multifactor)
+		return (int64_t)j->prio - j->nice;
+	int64_t sum = -(int64_t)j->nice;
+	uint32_t most = 1, mine = 0, nodes = j->shape->min_nodes;
+	for (uint32_t i = 0; i < c->part_n; i++) {
+		uint32_t f = c->part[i]->rec->has_priority_job_factor ? c->part[i]->rec->priority_job_factor : 1;
+		most = f > most ? f : most;
+	}
+	for (uint32_t i = 0; i < j->shape->part_n; i++) {
+		const struct core_part *p = j->shape->part[i];
+		uint32_t f = p && p->rec->has_priority_job_factor ? p->rec->priority_job_factor : 1;
+		mine = f > mine ? f : mine;
+	}
+	sum += (int64_t)q->weight_partition * mine / most;
+	nodes = nodes > c->node_n ? c->node_n : nodes;
+	if (q->weight_job_size && c->node_n)
+		sum += (int64_t)q->weight_job_size * (q->favor_small ? c->node_n - nodes : nodes) / c->node_n;
+	return sum;
+}
+
+static uint32_t max_age(const struct core *c) { return c->params.max_age_sec ? c->params.max_age_sec : 7 * 86400; }
+
+uint32_t job_priority(const struct core *c, const struct core_job *j)
+{
+	if (j->hold && j->state == PB__JOB_STATE__PENDING)
+		return 0;
+	int64_t p = queue_static(c, j);
+	uint32_t from = j->eligible ? j->eligible : now_sec(c);
+	uint32_t until = j->start && j->state != PB__JOB_STATE__PENDING ? j->start : now_sec(c);
+	if (c->params.priority_multifactor && !j->prio_set && until > from) {
+		uint32_t age = until - from > max_age(c) ? max_age(c) : until - from;
+		p += (int64_t)c->params.weight_age * age / max_age(c);
+	}
+	return p < 1 ? 1 : p > 4294967294ll ? 4294967294u : (uint32_t)p;
+}
+
+static void queue_key(const struct core *c, struct core_job *j)
+{
+	j->tier = 0;
+	for (uint32_t i = 0; i < j->shape->part_n; i++)
+		if (j->shape->part[i] && j->shape->part[i]->tier > j->tier)
+			j->tier = j->shape->part[i]->tier;
+	if (!c->params.priority_multifactor)
+		j->key = -queue_static(c, j);
+	else
+		j->key = -(queue_static(c, j) * max_age(c) - (int64_t)c->params.weight_age * (j->prio_set ? j->prio_at : j->eligible));
+}
+
+void queue_remove(struct core *c, struct core_job *j)
+{
+	struct shape *s = j->shape;
+	if (!j->qnode.in)
+		return;
+	bool head = tree_first(&s->queue) == &j->qnode;
+	tree_remove(&s->queue, &j->qnode);
+	promise_drop(c, j);
+	if (head)
+		s->tried = false;
+	if (!s->queue.count) {
+		tree_remove(&c->shapes_active, &s->anode);
+		sched_forget(c, s);
+	} else if (head)
+		sched_shape(c, s);
+}
+
+static void queue_insert(struct core *c, struct core_job *j)
+{
+	struct shape *s = j->shape;
+	shape_refresh(c, s);
+	queue_key(c, j);
+	tree_insert(&s->queue, &j->qnode, j->id, job_cmp);
+	if (!s->anode.in)
+		tree_insert(&c->shapes_active, &s->anode, s->seq, shape_cmp);
+	if (tree_first(&s->queue) == &j->qnode) {
+		s->tried = false;
+		sched_shape(c, s);
+	}
+}
+
+/* No partition would let it start, whatever room there is? */
+static uint32_t wait_partition(const struct core *c, const struct core_job *j)
+{
+	const struct shape *s = j->shape;
+	uint32_t reason = REASON_PARTITION_DOWN;
+	if (j->limit_reason)
+		return j->limit_reason;
+	for (uint32_t i = 0; i < s->part_n; i++) {
+		if (!s->part[i] || !(s->part_mask & 1u << i))
+			continue;
+		if (s->part[i]->state == PART_UP || s->part[i]->state == PART_DRAIN)
+			return REASON_NONE;
+		reason = s->part[i]->state == PART_INACTIVE ? REASON_PARTITION_INACTIVE : REASON_PARTITION_DOWN;
+	}
+	(void)c;
+	return reason;
+}
+
+static uint32_t wait_possible(struct core *c, struct shape *s)
+{
+	if (s->possible_gen != c->config_gen) {
+		s->possible = shape_check_possible(c, s, NULL);
+		s->possible_gen = c->config_gen;
+	}
+	return s->possible < 0 ? REASON_BAD_CONSTRAINTS : (uint32_t)s->possible;
+}
+
+static uint32_t wait_for(struct core *c, struct core_job *j)
+{
+	uint32_t r;
+	if (j->flags & JOBF_COMPLETING)
+		return REASON_CLEANING;
+	if (j->hold)
+		return j->hold;
+	if ((r = depend_wait(c, j)))
+		return r;
+	if (j->begin > now_sec(c)) {
+		timer_add(c, j->begin * 1000ull, TIMER_BEGIN, j->id, 0);
+		return REASON_BEGIN_TIME;
+	}
+	if (!j->eligible)
+		j->eligible = j->accrue = now_sec(c);
+	if (array_at_limit(j))
+		return REASON_ARRAY_TASK_LIMIT;
+	shape_refresh(c, j->shape);
+	if ((r = wait_partition(c, j)) || (r = wait_possible(c, j->shape)))
+		return r;
+	return REASON_NONE;
+}
+
+void queue_update(struct core *c, struct core_job *j)
+{
+	queue_remove(c, j);
+	array_count(j);
+	if (j->state != PB__JOB_STATE__PENDING)
+		return;
+	j->wait = (uint8_t)wait_for(c, j);
+	if (j->state != PB__JOB_STATE__PENDING) /* a dependency that can never be met ended it */
+		return;
+	if (j->wait == REASON_NONE) {
+		j->shown = REASON_NONE;
+		queue_insert(c, j);
+	} else
+		j->shown = j->wait;
+}

@@ -1,0 +1,263 @@
+/* read.c - what the shell may look at between steps; nothing here changes what the core does */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/state.h"
+
+const struct core_job *core_job_find(const struct core *c, uint32_t job_id) { return job_find(c, job_id); }
+
+const struct core_job *core_job_next(const struct core *c, uint64_t *cursor)
+{
+	for (uint64_t i = *cursor; i / JOB_PAGE < c->page_n; i++) {
+		const struct job_page *p = c->page[i / JOB_PAGE];
+		if (!p) {
+			i |= JOB_PAGE - 1;
+			continue;
+		}
+		if (p->job[i % JOB_PAGE]) {
+			*cursor = i + 1;
+			return p->job[i % JOB_PAGE];
+		}
+	}
+	*cursor = (uint64_t)c->page_n * JOB_PAGE;
+	return NULL;
+}
+
+uint32_t core_job_id(const struct core_job *j) { return j->id; }
+uint32_t core_job_uid(const struct core_job *j) { return j->uid; }
+bool core_job_is_finished(const struct core_job *j) { return job_state_is_final(j->state); }
+bool core_job_is_running(const struct core_job *j) { return j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED; }
+const char *core_job_partition(const struct core_job *j) { return j->shape->part_n ? j->shape->part_names[0] : NULL; }
+
+const uint8_t *core_job_blob(const struct core *c, const struct core_job *j, size_t *ret_len)
+{
+	struct core_job *w = (struct core_job *)j; /* the cache is no part of the state */
+	if (w->blob_stale)
+		record_encode(c, w);
+	*ret_len = j->blob_len;
+	return j->blob;
+}
+
+static char *text_buf(const struct core *c, int i) { return ((struct core *)c)->text[i]; }
+
+static const char *away_text(const struct core *c, const struct core_job *j)
+{
+	struct bitset *b = bitset_copy(j->shape->required);
+	bitset_andnot(b, c->up);
+	char *t = nodes_text(c, b);
+	snprintf(text_buf(c, 0), sizeof c->text[0], "ReqNodeNotAvail, UnavailableNodes:%s", t);
+	free(t);
+	bitset_destroy(b);
+	return text_buf(c, 0);
+}
+
+static uint32_t shown_reason(const struct core_job *j)
+{
+	if (j->state != PB__JOB_STATE__PENDING)
+		return j->x ? j->x->end_reason : REASON_NONE;
+	if (j->wait)
+		return j->wait;
+	if (j->shown)
+		return j->shown;
+	return j->shape->tried ? REASON_PRIORITY : REASON_NONE; /* behind a head that was looked at */
+}
+
+void core_job_volatile(const struct core *c, const struct core_job *j, Pb__JobVolatile *ret)
+{
+	pb__job_volatile__init(ret);
+	ret->has_reason = ret->has_priority = true;
+	ret->reason = shown_reason(j);
+	ret->priority = job_priority(c, j);
+	if (j->state != PB__JOB_STATE__PENDING)
+		return;
+	if (ret->reason == REASON_REQ_NODE_NOT_AVAIL && j->shape->required)
+		ret->reason_desc = (char *)away_text(c, j);
+	else if (j->x && j->x->wait_text && j->hold == REASON_LAUNCH_FAILED_HELD)
+		ret->reason_desc = j->x->wait_text;
+	ret->has_last_eval = j->shape->tried;
+	ret->last_eval = j->shape->tried ? c->now_ms / 1000 : 0;
+	if (j->wait == REASON_BEGIN_TIME) {
+		ret->has_est_start = true;
+		ret->est_start = j->begin;
+	}
+	if (!j->promise)
+		return;
+	ret->has_est_start = true;
+	ret->est_start = j->promise->start_ms / 1000;
+	struct bitset *b = bitset_create(c->node_n);
+	for (uint32_t i = 0; i < j->promise->n; i++)
+		bitset_set(b, j->promise->on[i].node);
+	char *t = nodes_text(c, b);
+	snprintf(text_buf(c, 1), sizeof c->text[1], "%s", t);
+	ret->sched_nodes = text_buf(c, 1);
+	ret->scheduler = (char *)"Backfill";
+	free(t);
+	bitset_destroy(b);
+}
+
+/* --- nodes, partitions, steps ----------------------------------------------------------------- */
+
+size_t core_node_count(const struct core *c) { return c->node_n; }
+const char *core_node_name(const struct core *c, uint32_t index) { return c->node[index]->name; }
+bool core_node_is_up(const struct core *c, uint32_t index) { return c->node[index]->base != NODE_DOWN && c->node[index]->base != NODE_FUTURE; }
+
+const char *core_node_addr(const struct core *c, uint32_t index, uint16_t *ret_port)
+{
+	if (ret_port)
+		*ret_port = c->node[index]->port;
+	return c->node[index]->addr;
+}
+
+/* "gpu:h100:2(IDX:0-1),gpu:a100:0(IDX:N/A)" */
+static char *gres_used(const struct core *c, const struct core_node *n)
+{
+	struct str s = STR_INIT;
+	const uint64_t *dev = n->used + n->cpu_words;
+	for (uint32_t g = 0; g < n->gres_n; g++) {
+		const struct node_gres *e = &n->gres[g];
+		uint64_t *bits = xcalloc((e->first_index + e->count) / 64 + 1, sizeof *bits);
+		for (uint32_t i = 0; e->by_device && i < e->count; i++)
+			if (dev[(e->bit0 + i) / 64] >> ((e->bit0 + i) % 64) & 1)
+				bits[(e->first_index + i) / 64] |= 1ULL << ((e->first_index + i) % 64);
+		char *t = e->by_device && !e->no_index ? bits_text(bits, e->first_index + e->count) : NULL;
+		str_add_sep(&s, ",", atom_text(c, e->name));
+		if (e->type)
+			str_addf(&s, ":%s", atom_text(c, e->type));
+		str_addf(&s, ":%u", e->used);
+		if (t)
+			str_addf(&s, "(IDX:%s)", t[0] ? t : "N/A");
+		free(t);
+		free(bits);
+	}
+	return s.len ? str_take(&s) : NULL;
+}
+
+static void node_gres_used(const struct core_node *n, Pb__NodeRecord *m)
+{
+	const uint64_t *dev = n->used + n->cpu_words;
+	for (uint32_t g = 0; g < n->gres_n && g < m->n_gres_list; g++) {
+		const struct node_gres *e = &n->gres[g];
+		uint64_t *bits = xcalloc((e->first_index + e->count) / 64 + 1, sizeof *bits);
+		for (uint32_t i = 0; e->by_device && i < e->count; i++)
+			if (dev[(e->bit0 + i) / 64] >> ((e->bit0 + i) % 64) & 1)
+				bits[(e->first_index + i) / 64] |= 1ULL << ((e->first_index + i) % 64);
+		char *t = e->by_device && !e->no_index ? bits_text(bits, e->first_index + e->count) : NULL;
+		m->gres_list[g]->has_used = true;
+		m->gres_list[g]->used = e->used;
+		xstr_set(&m->gres_list[g]->used_index, t);
+		free(t);
+		free(bits);
+	}
+}
+
+static bool node_planned(const struct core *c, const struct core_node *n)
+{
+	for (uint32_t i = 0; i < n->plan_n; i++)
+		if (n->plan[i].p->start_ms > c->now_ms)
+			return true;
+	return false;
+}
+
+Pb__NodeRecord *core_node_record(const struct core *c, uint32_t index)
+{
+	const struct core_node *n = c->node[index];
+	Pb__NodeRecord *m = (Pb__NodeRecord *)message_copy((const ProtobufCMessage *)n->rec);
+	struct str parts = STR_INIT;
+	uint32_t flags;
+	m->has_state = m->has_state_flags = m->has_alloc_cpus = m->has_alloc_mem = m->has_last_busy = m->has_effective_cpus = true;
+	m->state = node_state_now(n, &flags);
+	if (node_planned(c, n) && m->state == NODE_IDLE)
+		flags |= NODEF_PLANNED;
+	m->state_flags = flags;
+	m->alloc_cpus = n->cpus_used;
+	m->alloc_mem = n->mem_used;
+	m->last_busy = n->last_busy_ms / 1000;
+	m->effective_cpus = n->cpus;
+	m->has_cpus = m->has_sockets = m->has_cores = m->has_threads = true;
+	m->cpus = n->cpus;
+	m->sockets = n->sockets;
+	m->cores = n->cores_per_socket;
+	m->threads = n->threads;
+	free(m->alloc_tres);
+	free(m->cfg_tres);
+	free(m->gres_used);
+	free(m->partitions);
+	m->alloc_tres = tres_of_node(c, n, true);
+	m->cfg_tres = tres_of_node(c, n, false);
+	m->gres_used = gres_used(c, n);
+	node_gres_used(n, m);
+	for (uint32_t p = 0; p < c->part_n; p++)
+		if (bitset_has(c->part[p]->nodes, index))
+			str_add_sep(&parts, ",", c->part[p]->rec->name);
+	m->partitions = parts.len ? str_take(&parts) : NULL;
+	return m;
+}
+
+size_t core_part_count(const struct core *c) { return c->part_n; }
+
+static char *part_tres(const struct core *c, const struct core_part *p)
+{
+	struct tres_sum t = { 0 };
+	bitset_for(p->nodes, i) {
+		const struct core_node *n = c->node[i];
+		t.cpu += n->cpus;
+		t.billing += n->cpus;
+		t.mem_mb += n->mem;
+		t.node++;
+		for (uint32_t g = 0; g < n->gres_n; g++)
+			tres_add_gres(&t, atom_text(c, n->gres[g].name), n->gres[g].type ? atom_text(c, n->gres[g].type) : "", n->gres[g].count);
+	}
+	return tres_format(&t, c->params.tres_extra && strchr(c->params.tres_extra, ':'));
+}
+
+Pb__PartitionRecord *core_part_record(const struct core *c, size_t i)
+{
+	assert(i < c->part_n);
+	Pb__PartitionRecord *m = (Pb__PartitionRecord *)message_copy((const ProtobufCMessage *)c->part[i]->rec);
+	free(m->tres);
+	m->tres = part_tres(c, c->part[i]);
+	return m;
+}
+
+static void steps_of(const struct core *c, const struct core_job *j, Pb__StepRecord ***ret, size_t *n, size_t *cap)
+{
+	for (const struct step *s = j->alloc ? j->steps : NULL; s; s = s->next) {
+		*ret = xgrow(*ret, cap, *n + 1, sizeof **ret);
+		(*ret)[(*n)++] = step_record(c, j, s);
+	}
+}
+
+size_t core_step_records(const struct core *c, uint32_t job_id, Pb__StepRecord ***ret)
+{
+	size_t n = 0, cap = 0;
+	*ret = NULL;
+	if (job_id) {
+		const struct core_job *j = job_find(c, job_id);
+		if (j)
+			steps_of(c, j, ret, &n, &cap);
+		return n;
+	}
+	for (uint64_t cur = 0;;) {
+		const struct core_job *j = core_job_next(c, &cur);
+		if (!j)
+			break;
+		steps_of(c, j, ret, &n, &cap);
+	}
+	return n;
+}
+
+bool core_counter(const struct core *c, size_t i, const char **ret_name, int64_t *ret_value)
+{
+	const struct { const char *name; int64_t value; } row[] = {
+		{ "jobs_submitted", c->submitted }, { "jobs_started", c->started }, { "jobs_completed", c->completed },
+		{ "jobs_canceled", c->cancelled }, { "jobs_failed", c->failed }, { "jobs_requeued", c->requeued }, { "jobs_known", c->job_n },
+		{ "launches_failed", c->launches_failed }, { "sched_passes", c->passes }, { "placements_tried", c->tries },
+		{ "promises_made", c->planned }, { "promises_held", c->promise_n }, { "shapes", (int64_t)HASH_COUNT(c->shapes) },
+		{ "shapes_waiting", c->shapes_active.count }, { "timers", (int64_t)c->timer_n },
+	};
+	if (i >= sizeof row / sizeof row[0])
+		return false;
+	*ret_name = row[i].name;
+	*ret_value = row[i].value;
+	return true;
+}

@@ -1,0 +1,487 @@
+/* record.c - a job as a JobRecord: encoded once when it changed, restored once at start-up
+ * Ended jobs drop their allocation; what is shown of it stays as text in job_extra. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/state.h"
+#include "model/arrayspec.h"
+#include "model/hostlist.h"
+#include "model/idset.h"
+
+/* Unique in the cluster, made from what never changes: submit time and id. Letters of Crockford's base 32. */
+static void sluid_make(const struct core_job *j, char buf[16])
+{
+	static const char digit[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+	uint64_t v = (uint64_t)j->submit << 32 | j->id;
+	buf[0] = 's';
+	for (int i = 13; i >= 1; i--, v >>= 5)
+		buf[i] = digit[v & 31];
+	buf[14] = 0;
+}
+
+char *job_nodes_text(const struct core *c, const struct core_job *j)
+{
+	struct hostlist hl = HOSTLIST_INIT;
+	if (!j->alloc)
+		return j->x ? xstrdup_null(j->x->nodes) : NULL;
+	for (uint32_t i = 0; i < j->alloc->n; i++)
+		hostlist_push(&hl, c->node[j->alloc->on[i].node]->name);
+	char *s = hostlist_compact(&hl);
+	hostlist_fini(&hl);
+	return s;
+}
+
+static size_t gres_messages(const struct core *c, const struct core_node *n, const uint64_t *words, Pb__GresAlloc **ret, struct arena *a)
+{
+	const uint64_t *dev = words + n->cpu_words, *count = dev + n->dev_words;
+	size_t k = 0;
+	for (uint32_t g = 0; g < n->gres_n; g++) {
+		const struct node_gres *e = &n->gres[g];
+		if (!count[g])
+			continue;
+		Pb__GresAlloc *m = arena_alloc(a, sizeof *m);
+		pb__gres_alloc__init(m);
+		m->name = arena_strdup(a, atom_text(c, e->name));
+		m->type = e->type ? arena_strdup(a, atom_text(c, e->type)) : NULL;
+		m->count = count[g];
+		if (e->by_device && !e->no_index) {
+			uint64_t *bits = arena_alloc(a, ((e->first_index + e->count) / 64 + 1) * sizeof *bits);
+			for (uint32_t i = 0; i < e->count; i++)
+				if (dev[(e->bit0 + i) / 64] >> ((e->bit0 + i) % 64) & 1)
+					bits[(e->first_index + i) / 64] |= 1ULL << ((e->first_index + i) % 64);
+			char *t = bits_text(bits, e->first_index + e->count);
+			m->index = arena_strdup(a, t);
+			free(t);
+		}
+		ret[k++] = m;
+	}
+	return k;
+}
+
+size_t record_gres(const struct core *c, const struct core_node *n, const uint64_t *words, Pb__GresAlloc ***ret, struct arena *a)
+{
+	*ret = arena_alloc(a, GRES_MAX * sizeof **ret);
+	return gres_messages(c, n, words, *ret, a);
+}
+
+static bool same_holding(const struct core *c, const struct alloc *a, uint32_t x, uint32_t y)
+{
+	const struct core_node *n = c->node[a->on[x].node], *m = c->node[a->on[y].node];
+	uint32_t words = n->cpu_words + n->dev_words + n->gres_n;
+	return n->cpu_words == m->cpu_words && n->dev_words == m->dev_words && n->gres_n == m->gres_n && n->cpus == m->cpus &&
+		a->on[x].cpus == a->on[y].cpus && a->on[x].mem == a->on[y].mem && a->on[x].tasks == a->on[y].tasks &&
+		!memcmp(a->words + a->on[x].bits, a->words + a->on[y].bits, words * sizeof(uint64_t)) &&
+		(!n->gres_n || !memcmp(n->gres, m->gres, n->gres_n * sizeof *n->gres) || n == m);
+}
+
+/* Neighbours that hold the same share one NodeAlloc. */
+static Pb__Alloc *alloc_message(const struct core *c, const struct core_job *j, struct arena *a)
+{
+	const struct alloc *al = j->alloc;
+	Pb__Alloc *m = arena_alloc(a, sizeof *m);
+	char *t = job_nodes_text(c, j);
+	pb__alloc__init(m);
+	m->nodes = arena_strdup(a, t ? t : "");
+	free(t);
+	m->has_num_nodes = m->has_num_cpus = true;
+	m->num_nodes = al ? al->n : j->x->nodes_n;
+	m->num_cpus = al ? al->cpus : j->x->cpus_n;
+	if (!al)
+		return m;
+	m->batch_host = arena_strdup(a, c->node[al->on[0].node]->name);
+	m->part = arena_alloc(a, al->n * sizeof *m->part);
+	for (uint32_t i = 0; i < al->n;) {
+		struct hostlist hl = HOSTLIST_INIT;
+		Pb__NodeAlloc *p = arena_alloc(a, sizeof *p);
+		const struct core_node *n = c->node[al->on[i].node];
+		uint32_t k = i;
+		for (; k < al->n && (k == i || same_holding(c, al, i, k)); k++)
+			hostlist_push(&hl, c->node[al->on[k].node]->name);
+		pb__node_alloc__init(p);
+		p->nodes = hostlist_compact(&hl);
+		t = p->nodes;
+		p->nodes = arena_strdup(a, t);
+		free(t);
+		hostlist_fini(&hl);
+		p->cpus = al->on[i].cpus;
+		t = bits_text(al->words + al->on[i].bits, n->cpus);
+		p->cpu_ids = arena_strdup(a, t);
+		free(t);
+		p->mem = al->on[i].mem;
+		p->has_tasks = true;
+		p->tasks = al->on[i].tasks;
+		p->n_gres = record_gres(c, n, al->words + al->on[i].bits, &p->gres, a);
+		m->part[m->n_part++] = p;
+		i = k;
+	}
+	return m;
+}
+
+#define SET(f, v) do { m->has_##f = true; m->f = (v); } while (0)
+
+static void record_times(Pb__JobRecord *m, const struct core_job *j)
+{
+	SET(submit_time, j->submit);
+	if (j->eligible)
+		SET(eligible_time, j->eligible);
+	if (j->accrue)
+		SET(accrue_time, j->accrue);
+	if (j->start)
+		SET(start_time, j->start);
+	if (j->end)
+		SET(end_time, j->end);
+	if (j->suspend)
+		SET(suspend_time, j->suspend);
+	if (j->susp_total)
+		SET(pre_suspend_sec, j->susp_total);
+}
+
+static void record_extra(const struct core *c, Pb__JobRecord *m, const struct core_job *j, struct arena *a)
+{
+	const struct job_extra *x = j->x;
+	if (!x)
+		return;
+	m->why = x->why;
+	m->fail_node = x->fail_node;
+	m->system_comment = x->comment_sys;
+	if (x->end_reason)
+		SET(end_reason, x->end_reason);
+	if (x->derived_exit)
+		SET(derived_exit, x->derived_exit);
+	if (x->dep_n && j->state == PB__JOB_STATE__PENDING) {
+		char *t = depend_left(c, j);
+		m->dependency_left = arena_strdup(a, t);
+		free(t);
+	}
+	if (x->has_idem) {
+		m->has_idem_key = m->has_idem_hash = true;
+		m->idem_key = (ProtobufCBinaryData){ 16, (uint8_t *)x->idem_key };
+		m->idem_hash = (ProtobufCBinaryData){ 32, (uint8_t *)x->idem_hash };
+	}
+	if (!j->alloc)
+		m->tres_alloc = x->tres_alloc;
+}
+
+static void record_array(Pb__JobRecord *m, const struct core_job *j, struct arena *a)
+{
+	if (!j->array)
+		return;
+	SET(array_job_id, j->array->id);
+	if (j->task != UINT32_MAX)
+		SET(array_task_id, j->task);
+	if (j->tasks) {
+		char *t = idset_format(j->tasks);
+		m->array_tasks = arena_strdup(a, t);
+		free(t);
+		SET(pending_tasks, bitset_count(j->tasks));
+	}
+	if (j->array->max_running)
+		SET(array_max_running, j->array->max_running);
+}
+
+static void record_fill(const struct core *c, Pb__JobRecord *m, struct core_job *j, char *sluid, struct arena *a)
+{
+	const struct shape *s = j->shape;
+	m->job_id = j->id;
+	m->uid = j->uid;
+	m->gid = j->gid;
+	m->user = (char *)atom_text(c, j->user);
+	m->group = (char *)atom_text(c, j->group);
+	m->state = (Pb__JobState)j->state;
+	if (j->flags)
+		SET(state_flags, j->flags);
+	record_array(m, j, a);
+	record_times(m, j);
+	if (j->has_exit)
+		SET(exit_status, j->exit_status);
+	if (j->restarts)
+		SET(restarts, j->restarts);
+	if (j->part != UINT32_MAX && j->part < c->part_n)
+		m->partition = c->part[j->part]->rec->name;
+	SET(time_limit_min, j->time_min);
+	bool held = j->alloc || (j->x && j->x->nodes);
+	SET(num_nodes, j->alloc ? j->alloc->n : held ? j->x->nodes_n : s->min_nodes);
+	SET(num_tasks, s->tasks);
+	uint32_t cpus = s->tasks * s->cpus_per_task;
+	SET(num_cpus, j->alloc ? j->alloc->cpus : held ? j->x->cpus_n : cpus < s->min_nodes ? s->min_nodes : cpus);
+	m->tres_req = s->tres_req;
+	if (held)
+		m->alloc = alloc_message(c, j, a);
+	if (j->cancelled_by)
+		SET(cancel_uid, j->cancel_uid);
+	if (j->step_reserved)
+		SET(next_step_id, j->step_reserved);
+	if (j->hold) {
+		SET(admin_prio, 0);
+		SET(held_by_admin, j->hold == REASON_HELD_ADMIN);
+	} else if (j->prio_set)
+		SET(admin_prio, j->prio);
+	record_extra(c, m, j, a);
+	if (j->hold && !m->has_end_reason)
+		SET(end_reason, j->hold);
+	sluid_make(j, sluid);
+	m->sluid = sluid;
+}
+
+void record_encode(const struct core *c, struct core_job *j)
+{
+	Pb__JobRecord m;
+	char sluid[16];
+	uint8_t small[4096], *buf = small;
+	struct effects *own = effects_create();
+	struct arena *a = effects_arena(own);
+	pb__job_record__init(&m);
+	if (!j->shape->tres_req)
+		j->shape->tres_req = tres_of_request(c, j->shape);
+	record_fill(c, &m, j, sluid, a);
+	char *tres = j->alloc ? tres_of_alloc(c, j) : NULL;
+	if (tres)
+		m.tres_alloc = tres;
+	size_t len = pb__job_record__get_packed_size(&m);
+	if (len > sizeof small)
+		buf = xmalloc(len);
+	pb__job_record__pack(&m, buf);
+	job_set_state_bytes(j, buf, (uint32_t)len);
+	if (buf != small)
+		free(buf);
+	free(tres);
+	effects_destroy(own);
+}
+
+Pb__JobRecord *record_message(struct core *c, struct core_job *j, struct arena *a)
+{
+	if (j->blob_stale)
+		record_encode(c, j);
+	return (Pb__JobRecord *)arena_message(a, &pb__job_record__descriptor, j->blob, j->blob_len);
+}
+
+Pb__AllocInfo *record_alloc_info(struct core *c, struct core_job *j, struct arena *a)
+{
+	Pb__AllocInfo *m = arena_alloc(a, sizeof *m);
+	pb__alloc_info__init(m);
+	m->job = record_message(c, j, a);
+	m->n_addr = j->alloc ? j->alloc->n : 0;
+	m->addr = arena_alloc(a, (m->n_addr + 1) * sizeof *m->addr);
+	for (size_t i = 0; i < m->n_addr; i++) {
+		const struct core_node *n = c->node[j->alloc->on[i].node];
+		m->addr[i] = arena_alloc(a, sizeof **m->addr);
+		pb__node_addr__init(m->addr[i]);
+		m->addr[i]->name = n->name;
+		m->addr[i]->addr = n->addr;
+		m->addr[i]->port = n->port;
+	}
+	return m;
+}
+
+/* --- restore --------------------------------------------------------------------------------- */
+
+static int restore_gres(const struct core *c, const struct core_node *n, const Pb__NodeAlloc *p, uint64_t *w)
+{
+	uint64_t *dev = w + n->cpu_words, *count = dev + n->dev_words;
+	for (size_t i = 0; i < p->n_gres; i++) {
+		const Pb__GresAlloc *m = p->gres[i];
+		uint32_t name = atom_find(c, m->name), type = atom_find(c, m->type), g = 0;
+		while (g < n->gres_n && (n->gres[g].name != name || n->gres[g].type != type))
+			g++;
+		if (g == n->gres_n)
+			return -ESLURM_INVALID_GRES;
+		const struct node_gres *e = &n->gres[g];
+		count[g] = m->count;
+		struct bitset *b = NULL;
+		if (m->index && m->index[0] && idset_parse(m->index, e->first_index + e->count, &b, NULL) < 0)
+			return -ESLURM_INVALID_GRES;
+		uint32_t left = e->by_device ? (uint32_t)m->count : 0;
+		for (uint32_t d = 0; d < e->count && left; d++)
+			if (b ? bitset_has(b, e->first_index + d) : !((n->used + n->cpu_words)[(e->bit0 + d) / 64] >> ((e->bit0 + d) % 64) & 1)) {
+				dev[(e->bit0 + d) / 64] |= 1ULL << ((e->bit0 + d) % 64);
+				left--;
+			}
+		bitset_destroy(b);
+		if (left)
+			return -ESLURM_INVALID_GRES;
+	}
+	return 0;
+}
+
+static int restore_part(struct core *c, struct alloc *a, const Pb__NodeAlloc *p)
+{
+	struct bitset *nodes = NULL, *cpus = NULL;
+	if (nodes_bitset(c, p->nodes, &nodes, NULL) < 0)
+		return -ESLURM_INVALID_NODE_NAME;
+	int r = 0;
+	bitset_for(nodes, i) {
+		const struct core_node *n = c->node[i];
+		struct alloc_on *o = &a->on[a->n];
+		*o = (struct alloc_on){ .node = i, .cpus = p->cpus, .mem = p->mem, .tasks = p->tasks, .bits = a->words_n };
+		uint32_t words = n->cpu_words + n->dev_words + n->gres_n;
+		a->words = xrealloc(a->words, (a->words_n + words + 1) * sizeof *a->words);
+		uint64_t *w = memset(a->words + a->words_n, 0, words * sizeof *w);
+		if (!p->cpu_ids || idset_parse(p->cpu_ids, n->cpus, &cpus, NULL) < 0) {
+			r = -EINVAL;
+			break;
+		}
+		memcpy(w, cpus->bits, n->cpu_words * sizeof *w);
+		bitset_destroy(cpus);
+		if ((r = restore_gres(c, n, p, w)) < 0)
+			break;
+		for (uint32_t k = 0; k < n->cpu_words + n->dev_words && !r; k++)
+			r = w[k] & n->used[k] ? -EEXIST : 0;
+		if (r < 0)
+			break;
+		a->words_n += words;
+		a->cpus += p->cpus;
+		a->n++;
+	}
+	bitset_destroy(nodes);
+	return r;
+}
+
+/* The job holds its nodes again. If they are gone or shaped otherwise, it cannot go on: negative. */
+static int restore_alloc(struct core *c, struct core_job *j, const Pb__Alloc *m)
+{
+	struct alloc *a = xcalloc(1, sizeof *a + (m->num_nodes + 1) * sizeof a->on[0]);
+	int r = m->n_part ? 0 : -EINVAL;
+	for (size_t i = 0; r >= 0 && i < m->n_part; i++) {
+		long n = hostlist_count(m->part[i]->nodes, NULL);
+		r = n < 0 || a->n + (unsigned long)n > m->num_nodes ? -EINVAL : restore_part(c, a, m->part[i]);
+	}
+	if (r < 0) {
+		free(a->words);
+		free(a);
+		return r;
+	}
+	a->exclusive = j->shape->exclusive;
+	j->alloc = a;
+	for (uint32_t i = 0; i < a->n; i++)
+		node_hold(c, j, i);
+	return 0;
+}
+
+static void restore_plain(struct core *c, struct core_job *j, const Pb__JobRecord *m)
+{
+	j->uid = m->uid;
+	j->gid = m->gid;
+	j->user = atom_get(c, m->user ? m->user : "");
+	j->group = atom_get(c, m->group ? m->group : "");
+	j->state = (uint8_t)m->state;
+	j->flags = m->state_flags;
+	j->submit = (uint32_t)m->submit_time;
+	j->eligible = (uint32_t)m->eligible_time;
+	j->accrue = (uint32_t)m->accrue_time;
+	j->start = (uint32_t)m->start_time;
+	j->end = (uint32_t)m->end_time;
+	j->suspend = (uint32_t)m->suspend_time;
+	j->susp_total = (uint32_t)m->pre_suspend_sec;
+	j->has_exit = m->has_exit_status;
+	j->exit_status = m->exit_status;
+	j->restarts = m->restarts;
+	j->next_step = j->step_reserved = m->next_step_id;
+	j->cancelled_by = m->has_cancel_uid;
+	j->cancel_uid = m->cancel_uid;
+	if (m->has_admin_prio && !m->admin_prio)
+		j->hold = (uint8_t)(m->has_end_reason ? m->end_reason : m->held_by_admin ? REASON_HELD_ADMIN : REASON_HELD_USER);
+	else if (m->has_admin_prio) {
+		j->prio_set = true;
+		j->prio = m->admin_prio;
+		j->prio_at = j->submit;
+	}
+	struct core_part *p = part_find(c, m->partition);
+	j->part = p ? p->index : UINT32_MAX;
+	if (m->why)
+		xstr_set(&job_x(j)->why, m->why);
+	if (m->fail_node)
+		xstr_set(&job_x(j)->fail_node, m->fail_node);
+	if (m->dependency_left && m->dependency_left[0])
+		xstr_set(&job_x(j)->dep_left, m->dependency_left);
+	if (m->system_comment)
+		xstr_set(&job_x(j)->comment_sys, m->system_comment);
+	if (m->has_end_reason)
+		job_x(j)->end_reason = m->end_reason;
+	if (m->has_derived_exit)
+		job_x(j)->derived_exit = m->derived_exit;
+}
+
+static void restore_request(struct core *c, struct core_job *j, const Pb__JobRecord *m, struct error *err)
+{
+	const Pb__JobDesc *d = m->desc;
+	j->batch = d->batch;
+	j->interactive = d->interactive;
+	j->requeue = d->has_requeue ? d->requeue : c->params.job_requeue;
+	j->kill_invalid_dep = d->has_kill_on_invalid_dep ? d->kill_on_invalid_dep : c->params.kill_invalid_depend;
+	j->nice = d->nice;
+	j->begin = (uint32_t)d->begin_time;
+	j->deadline = (uint32_t)d->deadline;
+	if (!c->params.priority_multifactor && !j->prio_set)
+		j->prio = 4294901760u - j->id;
+	job_set_desc(j, d);
+	if (job_reshape(c, j, d, err) < 0) { /* the configuration no longer knows what it asks for */
+		Pb__JobDesc plain;
+		pb__job_desc__init(&plain);
+		plain.partition = d->partition;
+		(void)shape_make(c, &plain, UINT32_MAX, &j->shape, NULL);
+		j->limit_reason = REASON_BAD_CONSTRAINTS;
+	}
+	if (m->has_time_limit_min)
+		j->time_min = m->time_limit_min;
+}
+
+static void restore_finish(struct core *c, struct core_job *j, const Pb__JobRecord *m)
+{
+	struct job_extra *x = job_x(j);
+	xstr_set(&x->nodes, m->alloc ? m->alloc->nodes : NULL);
+	xstr_set(&x->tres_alloc, m->tres_alloc);
+	x->nodes_n = m->alloc ? m->alloc->num_nodes : 0;
+	x->cpus_n = m->alloc ? m->alloc->num_cpus : 0;
+}
+
+void record_restore(struct core *c, const struct core_event *ev)
+{
+	struct error err = { 0 };
+	Pb__JobRecord *m = pb__job_record__unpack(NULL, ev->restore.len, ev->restore.data);
+	if (!m || !m->desc || !m->job_id || job_find(c, m->job_id)) {
+		fx_log(c, LOG_L_ERROR, "a stored job record of %zu bytes cannot be read or is there twice; it is left alone", ev->restore.len);
+		if (m)
+			pb__job_record__free_unpacked(m, NULL);
+		return;
+	}
+	struct core_job *j = job_new(c, m->job_id);
+	restore_plain(c, j, m);
+	restore_request(c, j, m, &err);
+	array_restore(c, j, m);
+	if (m->has_idem_key && m->idem_key.len == 16 && m->idem_hash.len == 32)
+		idem_keep(c, j, m->idem_key.data, m->idem_hash.data, (uint64_t)j->submit * 1000);
+	bool active = j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED || (j->flags & JOBF_COMPLETING);
+	if (active && m->alloc && restore_alloc(c, j, m->alloc) < 0) {
+		fx_log(c, LOG_L_ERROR, "job %u: its nodes %s are not configured as they were; it ends", j->id, m->alloc->nodes);
+		j->flags &= ~JOBF_COMPLETING;
+		if (!job_state_is_final(j->state)) {
+			j->state = PB__JOB_STATE__NODE_FAIL;
+			j->end = now_sec(c);
+		}
+		c->restore_changed = true;
+	} else if (active && m->alloc && (j->state >= 3 || j->state == PB__JOB_STATE__PENDING))
+		for (uint32_t i = 0; i < j->alloc->n; i++) {
+			j->alloc->on[i].state = ON_CLEANING;
+			c->node[j->alloc->on[i].node]->completing++;
+		}
+	j->requeue_pending = j->state == PB__JOB_STATE__PENDING && (j->flags & JOBF_COMPLETING);
+	if (job_state_is_final(j->state) && !j->alloc)
+		restore_finish(c, j, m);
+	if (m->job_id >= c->next_id && m->job_id < 67000000)
+		c->next_id = m->job_id + 1;
+	pb__job_record__free_unpacked(m, NULL);
+}
+
+void record_restored(struct core *c, const struct core_event *ev)
+{
+	if (ev->restored.next_job_id > c->next_id)
+		c->next_id = ev->restored.next_job_id;
+	c->id_persisted = c->next_id > ev->restored.next_job_id ? 0 : ev->restored.next_job_id;
+	for (uint64_t cur = 0;;) {
+		struct core_job *j = (struct core_job *)core_job_next(c, &cur);
+		if (!j)
+			break;
+		life_restored(c, j);
+	}
+	sched_all(c);
+}

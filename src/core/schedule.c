@@ -1,0 +1,236 @@
+/* schedule.c - the quick pass: start what fits, best first, each shape tried once
+ * A shape is looked at when it is dirty: it got a new head, or a node that could serve it gained room. Heads are tried in queue order. A head
+ * that fails gets a promise (plan.c) before any later shape that wants the same nodes is tried, so nothing later can delay it. Work is
+ * counted in failed tries and promises; what is left over stays dirty and FX_PLAN_MORE asks to go on. */
+#include <stdlib.h>
+
+#include "core/state.h"
+
+static struct core_job *head(const struct shape *s)
+{
+	struct tree_node *n = tree_first(&s->queue);
+	return n ? (struct core_job *)((char *)n - offsetof(struct core_job, qnode)) : NULL;
+}
+
+void sched_gained(struct core *c, uint32_t node)
+{
+	bitset_set(c->gained, node);
+	c->any_gained = c->sched_wanted = true;
+}
+
+void sched_shape(struct core *c, struct shape *s)
+{
+	s->dirty = true;
+	c->sched_wanted = true;
+}
+
+static struct shape *active_next(const struct core *c, struct shape *s)
+{
+	struct tree_node *n = s ? tree_next(&s->anode) : tree_first(&c->shapes_active);
+	return n ? (struct shape *)((char *)n - offsetof(struct shape, anode)) : NULL;
+}
+
+void sched_all(struct core *c)
+{
+	for (struct shape *s = active_next(c, NULL); s; s = active_next(c, s))
+		sched_shape(c, s);
+}
+
+static void unpromised_drop(struct core *c, struct shape *s)
+{
+	uint32_t i = 0;
+	if (!s->unpromised)
+		return;
+	while (c->unpromised[i] != s)
+		i++;
+	memmove(c->unpromised + i, c->unpromised + i + 1, (c->unpromised_n - i - 1) * sizeof *c->unpromised);
+	c->unpromised_n--;
+	s->unpromised = false;
+}
+
+static void unpromised_add(struct core *c, struct shape *s)
+{
+	if (s->unpromised)
+		return;
+	c->unpromised = xgrow(c->unpromised, &c->unpromised_cap, c->unpromised_n + 1, sizeof *c->unpromised);
+	c->unpromised[c->unpromised_n++] = s;
+	s->unpromised = true;
+}
+
+void sched_forget(struct core *c, struct shape *s)
+{
+	s->dirty = false;
+	unpromised_drop(c, s);
+	for (uint32_t i = 0; i < c->part_n; i++)
+		if (c->part[i]->blocker == s)
+			c->part[i]->blocker = NULL;
+}
+
+/* --- the heap of dirty shapes, best head first ------------------------------------------------ */
+
+static bool heap_before(const struct shape *a, const struct shape *b) { return job_before(head(a), head(b)); }
+
+static void heap_push(struct core *c, struct shape *s)
+{
+	c->heap = xgrow(c->heap, &c->heap_cap, c->heap_n + 1, sizeof *c->heap);
+	uint32_t i = c->heap_n++;
+	for (; i > 0 && heap_before(s, c->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		c->heap[i] = c->heap[(i - 1) / 2];
+	c->heap[i] = s;
+}
+
+static struct shape *heap_pop(struct core *c)
+{
+	struct shape *top = c->heap[0], *last = c->heap[--c->heap_n];
+	uint32_t i = 0;
+	for (;;) {
+		uint32_t k = 2 * i + 1;
+		if (k >= c->heap_n)
+			break;
+		if (k + 1 < c->heap_n && heap_before(c->heap[k + 1], c->heap[k]))
+			k++;
+		if (!heap_before(c->heap[k], last))
+			break;
+		c->heap[i] = c->heap[k];
+		i = k;
+	}
+	c->heap[i] = last;
+	return top;
+}
+
+static bool shape_gained(const struct core *c, const struct shape *s)
+{
+	for (uint32_t p = 0; p < s->part_n; p++)
+		if (s->able[p] && bitset_intersects(s->able[p], c->gained))
+			return true;
+	return false;
+}
+
+static void heap_fill(struct core *c)
+{
+	c->heap_n = 0;
+	for (struct shape *s = active_next(c, NULL); s; s = active_next(c, s)) {
+		shape_refresh(c, s);
+		if (c->any_gained && !s->dirty && shape_gained(c, s))
+			s->dirty = true;
+		if (s->dirty)
+			heap_push(c, s);
+	}
+	bitset_zero(c->gained);
+	c->any_gained = false;
+}
+
+/* --- those before whom nobody may pass -------------------------------------------------------- */
+
+static bool share_nodes(const struct shape *a, const struct shape *b)
+{
+	for (uint32_t i = 0; i < a->part_n; i++)
+		for (uint32_t k = 0; k < b->part_n; k++)
+			if (a->able[i] && b->able[k] && bitset_intersects(a->able[i], b->able[k]))
+				return true;
+	return false;
+}
+
+/* Makes promises to all before `s` that want its nodes. False: it must not start now (no backfill, or no budget left). */
+static bool protect_earlier(struct core *c, struct shape *s, uint32_t *budget)
+{
+	const struct core_job *j = head(s);
+	for (uint32_t i = 0; i < c->unpromised_n;) {
+		struct shape *o = c->unpromised[i];
+		struct core_job *first = head(o);
+		if (o == s || !first || !job_before(first, j) || !share_nodes(o, s)) {
+			i++;
+			continue;
+		}
+		if (!c->params.backfill)
+			return false;
+		if (!*budget)
+			return false;
+		--*budget;
+		unpromised_drop(c, o);
+		if (c->promise_n < PROMISE_MAX)
+			(void)promise_make(c, o, first);
+	}
+	return true;
+}
+
+/* The first one blocked in one of its partitions waits for room; those behind it for their turn. */
+static bool first_blocked(const struct shape *s)
+{
+	bool first = false;
+	for (uint32_t i = 0; i < s->part_n; i++) {
+		struct core_part *p = s->part[i];
+		if (!p || !(s->part_mask & 1u << i))
+			continue;
+		struct core_job *b = p->blocker ? head(p->blocker) : NULL;
+		if (!b || p->blocker == s || job_before(head(s), b)) {
+			p->blocker = (struct shape *)s;
+			first = true;
+		}
+	}
+	return first;
+}
+
+/* Everything it names by --nodelist is away? */
+static bool required_away(const struct core *c, const struct shape *s) { return s->required && !bitset_subset(s->required, c->up); }
+
+static void head_failed(struct core *c, struct shape *s, struct core_job *j, bool passed)
+{
+	s->dirty = false;
+	s->tried = true;
+	if (required_away(c, s))
+		j->shown = REASON_REQ_NODE_NOT_AVAIL;
+	else
+		j->shown = passed && first_blocked(s) ? REASON_RESOURCES : REASON_PRIORITY;
+	if (!j->promise)
+		unpromised_add(c, s);
+}
+
+static void plan_left(struct core *c, uint32_t *budget)
+{
+	while (c->params.backfill && c->unpromised_n && *budget) {
+		struct shape *best = NULL;
+		for (uint32_t i = 0; i < c->unpromised_n; i++)
+			if (!best || heap_before(c->unpromised[i], best))
+				best = c->unpromised[i];
+		unpromised_drop(c, best);
+		--*budget;
+		if (c->promise_n < PROMISE_MAX)
+			(void)promise_make(c, best, head(best));
+	}
+}
+
+void sched_run(struct core *c, uint32_t budget)
+{
+	c->sched_wanted = false;
+	c->passes++;
+	heap_fill(c);
+	while (c->heap_n && budget) {
+		struct shape *s = heap_pop(c);
+		struct core_job *j = head(s);
+		struct core_part *p = NULL;
+		bool may = protect_earlier(c, s, &budget);
+		struct alloc *a = may ? place_now(c, j, &p) : NULL;
+		if (a) {
+			job_start(c, array_split(c, j), p, a);
+			if (s->queue.count)
+				heap_push(c, s);
+			continue;
+		}
+		if (!may && c->params.backfill) { /* out of budget: it stays dirty */
+			heap_push(c, s);
+			break;
+		}
+		budget -= budget ? 1 : 0;
+		head_failed(c, s, j, may);
+	}
+	if (c->planning)
+		plan_left(c, &budget);
+	c->sched_wanted = false;
+	if (c->heap_n || (c->params.backfill && c->unpromised_n)) {
+		if (!c->plan_asked)
+			effects_push(c->fx, FX_PLAN_MORE);
+		c->plan_asked = true;
+	}
+	c->heap_n = 0;
+}

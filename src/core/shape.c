@@ -1,0 +1,348 @@
+/* shape.c - what placement needs of a request, checked once and shared by all jobs that ask for the same
+ * The key is the packed JobDesc reduced to the fields that matter for placement (key_desc), plus the mask of partitions the job's
+ * limits leave open. A user's sweep or an array is one shape, however many jobs: it is tested once, not once a job. */
+#include <stdlib.h>
+
+#include "core/state.h"
+
+#define KEY_FIELDS(X) X(min_nodes) X(max_nodes) X(num_tasks) X(cpus_per_task) X(ntasks_per_node) X(ntasks_per_socket) X(ntasks_per_core) \
+	X(min_cpus_node) X(sockets_per_node) X(cores_per_socket) X(threads_per_core) X(mem_per_node) X(mem_per_cpu) X(tmp_disk) \
+	X(time_limit_min) X(ntasks_per_tres) X(contiguous) X(overcommit) X(spread_job)
+#define KEY_STRINGS(X) X(partition) X(tres_per_job) X(tres_per_node) X(tres_per_socket) X(tres_per_task) X(cpus_per_tres) X(mem_per_tres) \
+	X(features) X(req_nodes) X(exc_nodes) X(exclusive)
+
+static uint8_t *key_make(const Pb__JobDesc *d, uint32_t part_mask, uint32_t *ret_len)
+{
+	Pb__JobDesc k;
+	pb__job_desc__init(&k);
+#define COPY(f) k.has_##f = d->has_##f; k.f = d->f;
+	KEY_FIELDS(COPY)
+#undef COPY
+#define COPY(f) k.f = d->f;
+	KEY_STRINGS(COPY)
+#undef COPY
+	size_t len = pb__job_desc__get_packed_size(&k);
+	uint8_t *buf = xmalloc(len + sizeof part_mask);
+	pb__job_desc__pack(&k, buf);
+	memcpy(buf + len, &part_mask, sizeof part_mask);
+	*ret_len = (uint32_t)(len + sizeof part_mask);
+	return buf;
+}
+
+static uint32_t gpu_count(const struct core *c, const struct wants *w)
+{
+	uint32_t n = 0, gpu = atom_find(c, "gpu");
+	for (uint32_t i = 0; i < w->n; i++)
+		n += w->w[i].name == gpu ? (uint32_t)w->w[i].count : 0;
+	return n;
+}
+
+/* "gres/gpu:4" -> 4. Only gpu may be named. */
+static int per_gpu(const char *text, const char *option, uint64_t *ret, struct error *err)
+{
+	struct gres_req r[2];
+	size_t n = 0;
+	*ret = 0;
+	if (!text || !text[0])
+		return 0;
+	int rc = gres_parse(text, r, 2, &n, err);
+	if (rc < 0)
+		return rc;
+	if (n != 1 || strcmp(r[0].name, "gpu"))
+		return error_set(err, ESLURM_INVALID_GRES, "%s=%s: only gres/gpu can be named here", option, text);
+	*ret = r[0].count;
+	return 0;
+}
+
+/* tres_per_task may also say cpu=N, which is --cpus-per-task by another name. */
+static int task_wants(struct core *c, struct shape *s, const char *text, struct error *err)
+{
+	struct str rest = STR_INIT;
+	char *copy = xstrdup(text ? text : ""), *at = copy, *w;
+	int r = 0;
+	while (r >= 0 && (w = str_next(&at, ","))) {
+		unsigned long long n;
+		if (str_starts(w, "cpu:") || str_starts(w, "cpu=")) {
+			if (str_to_u64(w + 4, 1, 65535, &n) < 0)
+				r = error_set(err, ESLURM_INVALID_GRES, "\"%s\" is not a number of CPUs a task", w);
+			else
+				s->cpus_per_task = (uint32_t)n;
+		} else if (str_starts(w, "license/"))
+			r = error_set(err, ESLURM_INVALID_LICENSES, "licenses a task (\"%s\") are not supported yet", w);
+		else if (w[0])
+			str_add_sep(&rest, ",", w);
+	}
+	if (r >= 0)
+		r = wants_parse(c, rest.data, &s->task, err);
+	str_fini(&rest);
+	free(copy);
+	return r;
+}
+
+static void shape_counts(struct core *c, struct shape *s, const Pb__JobDesc *d)
+{
+	uint32_t per_job = gpu_count(c, &s->job), per_task = gpu_count(c, &s->task), per_node = gpu_count(c, &s->node);
+	s->nodes_set = d->has_min_nodes;
+	s->min_nodes = d->has_min_nodes && d->min_nodes ? d->min_nodes : 1;
+	s->max_nodes = d->has_max_nodes && d->max_nodes ? d->max_nodes : (d->has_min_nodes ? s->min_nodes : UINT32_MAX);
+	if (s->max_nodes < s->min_nodes)
+		s->max_nodes = s->min_nodes;
+	s->tasks_set = d->has_num_tasks && d->num_tasks;
+	if (s->tasks_set)
+		s->tasks = d->num_tasks;
+	else if (s->per_node)
+		s->tasks = s->min_nodes * s->per_node;
+	else if (per_task && per_job)
+		s->tasks = per_job / per_task;
+	else if (d->has_ntasks_per_tres && d->ntasks_per_tres)
+		s->tasks = (per_job ? per_job : per_node * s->min_nodes) * d->ntasks_per_tres;
+	else
+		s->tasks = s->min_nodes;
+	if (s->tasks < 1)
+		s->tasks = 1;
+	if (s->tasks < s->min_nodes && !s->nodes_set)
+		s->min_nodes = s->tasks;
+	if (s->per_node && s->tasks_set && !s->nodes_set) {
+		uint32_t need = (s->tasks + s->per_node - 1) / s->per_node;
+		s->min_nodes = need > s->min_nodes ? need : s->min_nodes;
+	}
+	if (s->tasks < s->min_nodes) /* -n1 -N2: every node gets at least one CPU */
+		s->tasks = s->min_nodes;
+	if (!s->nodes_set && s->max_nodes > s->tasks && !per_job)
+		s->max_nodes = s->tasks;
+}
+
+static int shape_fill(struct core *c, struct shape *s, const Pb__JobDesc *d, struct error *err)
+{
+	uint64_t n;
+	int r;
+	s->cpus_per_task = d->has_cpus_per_task && d->cpus_per_task ? d->cpus_per_task : 1;
+	s->per_node = d->has_ntasks_per_node ? d->ntasks_per_node : 0;
+	s->per_socket = d->has_ntasks_per_socket ? d->ntasks_per_socket : 0;
+	s->min_cpus = d->has_min_cpus_node ? d->min_cpus_node : 0;
+	s->sockets = d->has_sockets_per_node ? d->sockets_per_node : 0;
+	s->cores = d->has_cores_per_socket ? d->cores_per_socket : 0;
+	s->threads = d->has_threads_per_core ? d->threads_per_core : 0;
+	s->tmp = d->has_tmp_disk ? d->tmp_disk : 0;
+	s->time_min = d->has_time_limit_min ? d->time_limit_min : TIME_INFINITE;
+	s->exclusive = d->exclusive && !strcasecmp(d->exclusive, "node");
+	s->contiguous = d->contiguous;
+	s->overcommit = d->overcommit;
+	s->spread = d->spread_job;
+	s->mem_all = d->has_mem_per_node && d->mem_per_node == 0;
+	s->mem_node = d->has_mem_per_node ? d->mem_per_node : 0;
+	s->mem_cpu = d->has_mem_per_cpu ? d->mem_per_cpu : 0;
+	if ((r = wants_parse(c, d->tres_per_job, &s->job, err)) < 0 || (r = wants_parse(c, d->tres_per_node, &s->node, err)) < 0 ||
+	    (r = wants_parse(c, d->tres_per_socket, &s->socket, err)) < 0 || (r = task_wants(c, s, d->tres_per_task, err)) < 0)
+		return r;
+	if ((r = per_gpu(d->cpus_per_tres, "cpus-per-tres", &n, err)) < 0)
+		return r;
+	s->cpus_per_gpu = (uint32_t)n;
+	if ((r = per_gpu(d->mem_per_tres, "mem-per-tres", &s->mem_per_gpu, err)) < 0)
+		return r;
+	s->features = xstrdup_null(d->features);
+	s->req_nodes = xstrdup_null(d->req_nodes);
+	s->exc_nodes = xstrdup_null(d->exc_nodes);
+	s->by_job_gpus = s->job.n > 0;
+	shape_counts(c, s, d);
+	char *list = xstrdup(d->partition ? d->partition : ""), *at = list, *w;
+	while ((w = str_next(&at, ",")) && s->part_n < JOB_PARTS_MAX)
+		if (w[0])
+			s->part_names[s->part_n++] = xstrdup(w);
+	free(list);
+	return 0;
+}
+
+static void shape_free(struct shape *s)
+{
+	for (uint32_t i = 0; i < s->part_n; i++) {
+		free(s->part_names[i]);
+		bitset_destroy(s->able[i]);
+	}
+	bitset_destroy(s->required);
+	free(s->features);
+	free(s->req_nodes);
+	free(s->exc_nodes);
+	free(s->tres_req);
+	free(s->key);
+	free(s);
+}
+
+/* The nodes of each partition that could serve a part of the request if they were empty. */
+static int shape_able(struct core *c, struct shape *s, struct error *err)
+{
+	struct bitset *feat = NULL, *exc = NULL, *req = NULL;
+	int r = 0;
+	if (s->features && s->features[0])
+		r = feature_match(c, s->features, &feat, err);
+	if (r >= 0 && s->exc_nodes && s->exc_nodes[0])
+		r = nodes_bitset(c, s->exc_nodes, &exc, err);
+	if (r >= 0 && s->req_nodes && s->req_nodes[0])
+		r = nodes_bitset(c, s->req_nodes, &req, err);
+	for (uint32_t p = 0; p < s->part_n; p++) {
+		bitset_destroy(s->able[p]);
+		s->able[p] = NULL;
+		s->part[p] = part_find(c, s->part_names[p]);
+		if (r < 0 || !s->part[p])
+			continue;
+		struct bitset *b = bitset_copy(s->part[p]->nodes);
+		if (feat)
+			bitset_and(b, feat);
+		if (exc)
+			bitset_andnot(b, exc);
+		bitset_for(b, i) {
+			struct avail a;
+			avail_full(c->node[i], &a);
+			if (!fit_tasks(c, s, c->node[i], &a))
+				bitset_clear(b, i);
+		}
+		s->able[p] = b;
+	}
+	bitset_destroy(s->required);
+	s->required = req;
+	bitset_destroy(feat);
+	bitset_destroy(exc);
+	if (req && bitset_count(req) > s->max_nodes) { /* more names than nodes: the choice is among them */
+		for (uint32_t p = 0; p < s->part_n; p++)
+			if (s->able[p])
+				bitset_and(s->able[p], req);
+		bitset_destroy(req);
+		s->required = req = NULL;
+	}
+	if (req && bitset_count(req) > s->min_nodes)
+		s->min_nodes = bitset_count(req);
+	if (s->tasks < s->min_nodes)
+		s->tasks = s->min_nodes;
+	s->config_gen = c->config_gen;
+	return r;
+}
+
+void shape_refresh(struct core *c, struct shape *s)
+{
+	if (s->config_gen != c->config_gen)
+		(void)shape_able(c, s, NULL); /* no node left that matches: able is empty, the jobs wait */
+}
+
+int shape_make(struct core *c, const Pb__JobDesc *d, uint32_t part_mask, struct shape **ret, struct error *err)
+{
+	uint32_t len;
+	uint8_t *key = key_make(d, part_mask, &len);
+	struct shape *s;
+	HASH_FIND(hh, c->shapes, key, len, s);
+	if (s) {
+		free(key);
+		shape_refresh(c, s);
+		s->refs++;
+		*ret = s;
+		return 0;
+	}
+	s = xcalloc(1, sizeof *s);
+	s->key = key;
+	s->key_len = len;
+	s->part_mask = part_mask;
+	int r = shape_fill(c, s, d, err);
+	if (r >= 0)
+		r = shape_able(c, s, err);
+	if (r < 0) {
+		shape_free(s);
+		return r;
+	}
+	s->refs = 1;
+	s->seq = ++c->shape_seq;
+	HASH_ADD_KEYPTR(hh, c->shapes, s->key, s->key_len, s);
+	*ret = s;
+	return 0;
+}
+
+void shape_unref(struct core *c, struct shape *s)
+{
+	if (!s || --s->refs)
+		return;
+	assert(!s->queue.count && !s->anode.in);
+	HASH_DEL(c->shapes, s);
+	shape_free(s);
+}
+
+void shape_free_all(struct core *c)
+{
+	struct shape *s, *tmp;
+	HASH_ITER(hh, c->shapes, s, tmp) {
+		HASH_DEL(c->shapes, s);
+		shape_free(s);
+	}
+}
+
+/* Which condition leaves no node? One sentence for the person who asked. */
+static void explain(struct core *c, struct shape *s, const struct core_part *p, struct error *err)
+{
+	uint32_t cpus = 0, gpus = 0, left = bitset_count(p->nodes);
+	uint64_t mem = 0;
+	bitset_for(p->nodes, i) {
+		const struct core_node *n = c->node[i];
+		uint32_t g = 0;
+		for (uint32_t k = 0; k < n->gres_n; k++)
+			g += n->gres[k].name == atom_find(c, "gpu") ? n->gres[k].count : 0;
+		cpus = n->cpus > cpus ? n->cpus : cpus;
+		mem = n->mem > mem ? n->mem : mem;
+		gpus = g > gpus ? g : gpus;
+	}
+	uint64_t want_mem = s->mem_node ? s->mem_node : s->mem_cpu * s->cpus_per_task;
+	uint32_t want_cpus = s->cpus_per_task * (s->per_node ? s->per_node : 1), want_gpus = gpu_count(c, &s->node);
+	want_cpus = s->min_cpus > want_cpus ? s->min_cpus : want_cpus;
+	want_gpus = want_gpus ? want_gpus : gpu_count(c, &s->task);
+	int code = ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE;
+	if (want_mem > mem)
+		error_set(err, code, "%llu MiB of memory a node are asked for, the largest node of partition \"%s\" has %llu MiB", (unsigned long long)want_mem, p->rec->name, (unsigned long long)mem);
+	else if (want_cpus > cpus)
+		error_set(err, code, "%u CPUs on one node are asked for, the largest node of partition \"%s\" has %u", want_cpus, p->rec->name, cpus);
+	else if (want_gpus > gpus)
+		error_set(err, code, "%u GPUs on one node are asked for, nodes of partition \"%s\" have at most %u", want_gpus, p->rec->name, gpus);
+	else if (s->features && s->features[0])
+		error_set(err, code, "no node of partition \"%s\" has what is asked for together with the features \"%s\"", p->rec->name, s->features);
+	else if (s->exc_nodes && s->exc_nodes[0])
+		error_set(err, code, "--exclude=%s leaves too few of the %u nodes of partition \"%s\"", s->exc_nodes, left, p->rec->name);
+	else
+		error_set(err, code, "no node of partition \"%s\" has the sockets, cores, GPUs or disk asked for", p->rec->name);
+}
+
+/* 0: some partition could serve it. A positive reason: it may wait for the partition to change. Negative: no node ever can. */
+int shape_check_possible(struct core *c, struct shape *s, struct error *err)
+{
+	int best = -1;
+	struct core_part *last = NULL;
+	for (uint32_t p = 0; p < s->part_n; p++) {
+		const struct core_part *part = s->part[p];
+		struct fit *f = NULL;
+		if (!part || !s->able[p])
+			continue;
+		last = s->part[p];
+		if (s->required && !bitset_subset(s->required, part->nodes)) {
+			if (err && best < 0)
+				error_set(err, ESLURM_REQUESTED_NODES_NOT_IN_PARTITION, "--nodelist=%s names nodes outside partition \"%s\"", s->req_nodes, part->rec->name);
+			continue;
+		}
+		if (bitset_empty(s->able[p]) || (s->required && !bitset_subset(s->required, s->able[p])))
+			continue;
+		if (place_choose(c, s, s->able[p], NULL, &f)) {
+			free(f);
+			return 0;
+		}
+		if (s->min_nodes > bitset_count(part->nodes))
+			best = REASON_PARTITION_NODE_LIMIT;
+		else if (!s->job.n && !s->exc_nodes && best < 0 && !s->nodes_set)
+			best = REASON_PARTITION_CONFIG;
+		else if (!s->job.n && !s->exc_nodes && best < 0 && bitset_equal(s->able[p], part->nodes))
+			best = REASON_PARTITION_CONFIG;
+	}
+	if (best > 0)
+		return best;
+	if (err && !err->code) {
+		if (last && s->job.n)
+			error_set(err, ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE, "more generic resources are asked for than the nodes of partition \"%s\" have together", last->rec->name);
+		if (last && (!s->job.n || bitset_empty(s->able[last == s->part[0] ? 0 : s->part_n - 1])))
+			explain(c, s, last, err);
+		if (!last)
+			error_set(err, ESLURM_INVALID_PARTITION_NAME, "the partition of the job does not exist any more");
+	}
+	return err ? err->code : -ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE;
+}

@@ -1,0 +1,521 @@
+/* state.h - the core's own structures (private to src/core)
+ *
+ * The cluster as data. Lifetimes: everything here is owned by struct core; jobs and steps are freed one by one, so memory
+ * follows the queue. Invariants are asserted by core_check (check.c).
+ *  - A job's resources are in exactly one place: job->alloc; node counters are the sum over node->held.
+ *  - A job is in exactly one queue: its shape's tree (it could start, given room) or none (job->wait says why).
+ *  - What a user asked for is kept packed (tail of job->blob) and unpacked only to change it. What placement needs of it is in
+ *    struct shape, shared by all jobs that ask for the same. */
+#pragma once
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#define uthash_malloc(size) xmalloc(size)
+#define uthash_fatal(text) assert(!(text))
+#include <uthash.h>
+
+#include "base/bitset.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/core.h"
+#include "model/states.h"
+#include "model/timespec.h"
+#include "model/tres.h"
+#include "proto/agent.pb-c.h"
+#include "tree.h"
+
+#define GRES_MAX 16          /* kinds of GRES on one node */
+#define WANT_MAX 8           /* kinds in one request */
+#define JOB_PARTS_MAX 32
+#define STEP_BATCH 0xfffffffbu
+#define STEP_EXTERN 0xfffffffcu
+#define STEP_INTERACTIVE 0xfffffffau
+#define NEXT_ID_BLOCK 32
+#define STEP_ID_BLOCK 64
+#define STEPS_DONE_KEPT 64
+#define PROMISE_MAX 64
+#define ONE_YEAR_SEC (365u * 86400u)
+
+/* --- small things ---------------------------------------------------------------------------- */
+struct arena;                                     /* memory of one core_step's effects */
+struct arena *effects_arena(struct effects *fx);
+void *arena_alloc(struct arena *a, size_t size);  /* zeroed */
+char *arena_strdup(struct arena *a, const char *s);
+char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+const ProtobufCAllocator *arena_pb(struct arena *a);
+struct core_effect *effects_push(struct effects *fx, enum core_effect_type type);
+/* Arena copy of a message through its bytes. */
+ProtobufCMessage *arena_message(struct arena *a, const ProtobufCMessageDescriptor *d, const uint8_t *data, size_t len);
+
+struct atom { uint32_t id; UT_hash_handle hh; char text[]; }; /* strings that repeat: users, GRES names, accounts */
+
+/* --- nodes ----------------------------------------------------------------------------------- */
+struct node_gres {
+	uint32_t name, type;        /* atoms; type 0: none */
+	uint32_t count, used;
+	uint32_t bit0;              /* first bit in the node's device words, when by_device */
+	uint32_t first_index;       /* index of its first device among all of that name */
+	bool by_device, no_index;   /* no_index: devices without files */
+	uint64_t *cores;            /* near cores, NULL: any */
+};
+
+struct held { struct core_job *job; uint32_t at; };  /* job->alloc->on[at] is here */
+
+enum node_contact { CONTACT_NEVER, CONTACT_OK, CONTACT_LOST };
+
+struct core_node {
+	uint32_t index;
+	char *name, *addr, *hostname;
+	uint16_t port;
+	Pb__NodeRecord *rec;        /* configured and registered facts, reason; counts are filled when read */
+	uint32_t cpus, threads, cores_per_socket, sockets;
+	uint64_t mem, tmp;          /* usable for jobs */
+	uint32_t weight;
+	/* state */
+	enum node_state base;       /* UNKNOWN, DOWN, IDLE (means up: ALLOCATED and MIXED follow from the counters) */
+	uint32_t flags;             /* NODEF_* kept: DRAIN, FAIL, NOT_RESPONDING, INVALID_REG */
+	bool registered;            /* since the controller started */
+	bool down_by_admin;         /* stays DOWN until someone resumes it */
+	uint64_t lost_ms, last_busy_ms, since_ms;
+	/* resources */
+	uint32_t cpus_used;
+	uint64_t mem_used;
+	uint64_t *used;             /* cpu words, then device words */
+	uint32_t cpu_words, dev_words;
+	struct node_gres *gres;
+	uint32_t gres_n;
+	struct held *held;
+	size_t held_n, held_cap;
+	uint32_t completing;        /* jobs whose epilog is not done here */
+	uint32_t whole;             /* jobs that hold the node alone */
+	struct planned { struct promise *p; uint32_t at; } *plan; /* promises that name it */
+	uint32_t plan_n;
+	size_t plan_cap;
+};
+
+/* --- partitions ------------------------------------------------------------------------------ */
+struct core_part {
+	uint32_t index;
+	Pb__PartitionRecord *rec;
+	struct bitset *nodes;
+	uint32_t tier, max_nodes, min_nodes, max_time_min, default_time_min;
+	enum { PART_UP, PART_DOWN, PART_DRAIN, PART_INACTIVE } state;
+	uint32_t share_max;         /* 1: NO; FORCE and YES are refused at submission */
+	bool exclusive, lln;
+	struct shape *blocker;      /* its head is the first that waits for room here */
+};
+
+/* --- requests -------------------------------------------------------------------------------- */
+struct want { uint32_t name, type; uint64_t count; };
+struct wants { struct want w[WANT_MAX]; uint32_t n; };
+
+/* What placement needs to know; equal requests share one. Key: the packed JobDesc with only these fields, and part_mask. */
+struct shape {
+	UT_hash_handle hh;
+	uint8_t *key;
+	uint32_t key_len, refs;
+	uint32_t seq;               /* order of creation: a defined order */
+	char *part_names[JOB_PARTS_MAX];
+	uint32_t part_n, part_mask; /* which of them the jobs may use now (limits) */
+	uint32_t time_min;
+	uint32_t min_nodes, max_nodes, tasks, cpus_per_task, per_node, per_socket, min_cpus, sockets, cores, threads;
+	bool tasks_set, nodes_set, exclusive, contiguous, overcommit, mem_all, by_job_gpus, spread;
+	uint64_t mem_node, mem_cpu, tmp; /* MiB, 0: not asked */
+	struct wants job, node, task, socket;
+	uint32_t cpus_per_gpu;
+	uint64_t mem_per_gpu;
+	char *features, *req_nodes, *exc_nodes;
+	struct bitset *required;    /* -w, NULL: none */
+	/* cached for the present configuration */
+	uint64_t config_gen;
+	struct core_part *part[JOB_PARTS_MAX];
+	struct bitset *able[JOB_PARTS_MAX]; /* nodes of the partition that could ever serve it */
+	/* queue: jobs that could start */
+	struct tree queue;          /* of core_job.qnode, best first */
+	struct tree_node anode;     /* in core.shapes_active while queue is not empty */
+	bool dirty;                 /* something changed that could let its head start */
+	bool tried;                 /* its head was looked at since it became head */
+	bool unpromised;            /* head failed and holds no promise yet */
+	char *tres_req;             /* made once */
+	int possible;               /* shape_check_possible for config_gen possible_gen */
+	uint64_t possible_gen;
+};
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+enum hold_state { ON_FREE, ON_HELD, ON_CLEANING };
+struct alloc_on {
+	uint32_t node;
+	uint32_t cpus, tasks;
+	uint64_t mem;
+	uint32_t bits;              /* offset into alloc->words: the node's cpu words, device words, then one count a gres entry */
+	uint8_t state;              /* enum hold_state */
+	uint32_t at;                /* index in node->held while not ON_FREE */
+};
+struct alloc {
+	uint32_t n, cpus;
+	bool exclusive;
+	uint32_t left;              /* entries not ON_FREE */
+	uint64_t *words;
+	uint32_t words_n;
+	struct alloc_on on[];
+};
+
+struct promise_on { uint32_t node, cpus; uint64_t mem; uint32_t gres[GRES_MAX]; };
+struct promise {                /* a planned start */
+	struct core_job *job;
+	uint64_t start_ms, end_ms;
+	uint32_t n, part;
+	struct promise_on on[];
+};
+
+struct job_extra {              /* what few jobs have */
+	char *why, *fail_node, *dependency, *dep_left, *comment_sys, *wait_text;
+	char *nodes, *tres_alloc;   /* of an ended job, whose alloc is gone */
+	uint32_t nodes_n, cpus_n;
+	struct depend_ref *dep;
+	uint32_t dep_n;
+	bool dep_any;
+	uint32_t end_reason, derived_exit;
+	uint64_t idem_at_ms;
+	uint8_t idem_key[16], idem_hash[32];
+	bool has_idem;
+};
+
+struct step;
+struct array;
+
+struct core_job {
+	uint32_t id, uid, gid;
+	uint32_t user, group;       /* atoms */
+	uint8_t state;
+	uint8_t wait;               /* REASON_*: why it is not in a queue; REASON_NONE: it is (if PENDING) */
+	uint8_t shown;              /* reason as last seen by the scheduler */
+	uint32_t flags;             /* JOBF_* */
+	bool batch, requeue, kill_invalid_dep, prio_set, requeue_pending, blob_stale, launching, interactive, split_counted;
+	uint8_t hold;               /* REASON_* of the hold, REASON_NONE: not held */
+	uint8_t limit_reason;       /* no partition's limits let it in: the reason, else REASON_NONE */
+	uint32_t prio_at;           /* when the priority was set by hand */
+	uint32_t tier;
+	int32_t nice;
+	uint32_t prio;              /* set by hand (prio_set), or given by priority/basic */
+	uint32_t time_min, restarts, exit_status, next_step, step_reserved;
+	uint32_t cancel_uid, part_mask, part; /* part: index it runs in */
+	bool cancelled_by, has_exit;
+	uint32_t submit, eligible, start, end, suspend, begin, accrue; /* seconds since the epoch */
+	uint32_t pre_suspend, deadline;
+	uint32_t susp_total;
+	uint64_t kill_ms;           /* next time-limit or kill action, 0 none */
+	uint64_t lost_ms;           /* its node came back without it: given up then */
+	uint64_t immediate_until_ms; /* -I: given up when still pending then */
+	struct shape *shape;
+	struct tree_node qnode;     /* in shape->queue */
+	int64_t key;                /* order in the queue: smaller first (with id) */
+	struct alloc *alloc;
+	struct promise *promise;
+	struct step *steps;         /* list, newest last */
+	struct array *array;
+	uint32_t task;              /* array task; UINT32_MAX: none or still the whole array */
+	struct bitset *tasks;       /* pending tasks of an array record */
+	uint32_t max_running;
+	struct job_extra *x;
+	uint8_t *blob;              /* encoded record; its tail is the packed JobDesc */
+	uint32_t blob_len, desc_at, desc_len;
+	struct dep_waiter *waiters; /* jobs that depend on this one */
+	struct core_job *end_prev, *end_next; /* finished, by end time */
+};
+
+struct array { UT_hash_handle hh; uint32_t id; uint32_t size, jobs, running, max_running, failed_gone, split_pending; uint32_t *job_of; struct core_job *head; struct dep_waiter *waiters; };
+
+struct depend_ref { uint32_t kind, job_id, task, delay_sec, until_sec; bool has_task; uint8_t state; }; /* depend.c */
+struct dep_waiter { struct core_job *job; struct dep_waiter *next; };
+
+struct step_on { uint32_t at; uint32_t cpus, tasks; uint64_t mem; uint32_t bits; }; /* at: index in the job's alloc */
+struct step {
+	struct step *next;
+	uint32_t id, tasks, cpus, nodes_left;
+	bool done, overlap, found_alive; /* found_alive: only known from a node's registration */
+	uint64_t start_ms, end_ms, kill_ms;
+	uint32_t status, worst, time_min, cancel_uid;
+	bool cancelled;
+	uint8_t state;
+	Pb__StepDesc *desc;
+	Pb__StepUsage *usage;
+	uint64_t *words;
+	uint32_t *rank;             /* node position (in on[]) of each task */
+	uint32_t on_n;
+	struct step_on *on;
+};
+
+struct step_wait { struct step_wait *next; uint32_t job_id; uint64_t token, until_ms; Pb__StepDesc *desc; struct core_caller by; };
+struct idem { UT_hash_handle hh; struct { uint32_t uid; uint8_t key[16]; } k; uint8_t hash[32]; uint32_t job_id; uint64_t until_ms; struct idem *next; };
+
+enum timer_kind { TIMER_BEGIN, TIMER_LIMIT, TIMER_NODE, TIMER_STEP, TIMER_PURGE, TIMER_IDEM, TIMER_STEP_WAIT, TIMER_PROMISE };
+struct timer { uint64_t at_ms; uint32_t kind, id, sub; };
+
+enum { JOB_PAGE = 1024 };
+struct job_page { uint32_t used; struct core_job *job[JOB_PAGE]; };
+
+struct core {
+	struct core_params params;
+	bool configured;
+	uint64_t now_ms, config_gen;
+	struct effects *fx;         /* of the step under way */
+	struct atom *atoms, **atom_of;
+	size_t atom_n, atom_cap;
+	/* nodes */
+	struct core_node **node;
+	uint32_t node_n;
+	struct node_name { UT_hash_handle hh; const char *name; uint32_t index; } *node_by_name;
+	uint32_t *weight_order;     /* node indexes by weight, then index; NULL: plain order */
+	struct bitset *up;          /* may be given work: up, answering, not drained */
+	struct bitset *roomy;       /* has a free CPU and nobody holds it alone */
+	struct bitset *idle;        /* nothing on it */
+	struct bitset *promised;    /* some promise names it */
+	struct bitset *scratch, *scratch2;
+	struct core_part **part;
+	uint32_t part_n;
+	/* jobs */
+	struct job_page **page;
+	uint32_t page_n, job_n, record_n, next_id, id_persisted;
+	struct array *arrays;
+	struct shape *shapes;
+	uint32_t shape_seq;
+	struct tree shapes_active;
+	struct shape **heap;
+	uint32_t heap_n;
+	size_t heap_cap;
+	struct bitset *gained;      /* nodes that got room since the last pass */
+	bool any_gained, sched_wanted, plan_asked, planning;
+	struct shape **unpromised;  /* their heads failed and hold no promise */
+	uint32_t unpromised_n, promise_n;
+	size_t unpromised_cap;
+	struct core_job *end_first, *end_last;
+	struct idem *idems, *idem_first, *idem_last;
+	struct step_wait *step_waits;
+	struct timer *timer;
+	size_t timer_n, timer_cap;
+	uint64_t timer_asked;
+	bool restoring, restore_changed;
+	char text[4][256];          /* for reading: strings of core_job_volatile */
+	/* counters */
+	int64_t submitted, started, completed, cancelled, failed, passes, tries, planned, launches_failed, requeued, sched_depth;
+};
+
+/* --- who does what (by file) ----------------------------------------------------------------- */
+/* core.c */
+uint32_t atom_get(struct core *c, const char *text);           /* "" and NULL: 0 */
+uint32_t atom_find(const struct core *c, const char *text);    /* UINT32_MAX: nobody ever named it */
+const char *atom_text(const struct core *c, uint32_t id);      /* NULL for 0 */
+static inline uint32_t now_sec(const struct core *c) { return (uint32_t)(c->now_ms / 1000); }
+
+/* reply.c: effects in the core's words */
+void fx_log(struct core *c, int level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void fx_job(struct core *c, enum core_effect_type type, const struct core_job *j);
+void fx_persist(struct core *c, struct core_job *j);           /* marks stale, too */
+void fx_node(struct core *c, const struct core_node *n);
+void fx_reply(struct core *c, uint64_t token, void *msg);
+void fx_result(struct core *c, uint64_t token, const struct error *err, uint32_t job_id);
+void fx_to_nodes(struct core *c, enum core_effect_type type, uint32_t job_id, const char *nodes, void *msg);
+struct arena *fx_arena(struct core *c);
+
+/* timer.c */
+void timer_add(struct core *c, uint64_t at_ms, enum timer_kind kind, uint32_t id, uint32_t sub);
+bool timer_pop(struct core *c, struct timer *ret);             /* due ones */
+void timer_ask(struct core *c);                                /* FX_TIMER when the earliest changed */
+
+/* config.c, partition.c */
+int config_apply(struct core *c, const struct core_event *ev, struct error *err);
+struct core_part *part_find(const struct core *c, const char *name);
+void part_load(struct core *c, struct core_part *p, const Pb__PartitionRecord *rec);
+void part_update(struct core *c, const struct core_event *ev);
+struct core_part *part_default(const struct core *c);
+bool part_group_allowed(const Pb__PartitionRecord *p, const struct core_caller *by);
+
+/* node.c */
+void node_setup(struct core *c, struct core_node *n, const Pb__NodeRecord *rec);
+void node_destroy(struct core_node *n);
+void node_refresh(struct core *c, struct core_node *n);        /* bitsets after any change of state or room */
+void node_hold(struct core *c, struct core_job *j, uint32_t at);     /* takes what alloc->on[at] says */
+void node_release(struct core *c, struct core_job *j, uint32_t at);
+uint32_t node_state_now(const struct core_node *n, uint32_t *ret_flags);
+bool node_is_up(const struct core_node *n);
+void weight_order(struct core *c);
+/* nodes.c: events about nodes */
+void node_register(struct core *c, const struct core_event *ev);
+void node_event(struct core *c, const struct core_event *ev);
+void node_contact(struct core *c, const struct core_event *ev);
+void node_update(struct core *c, const struct core_event *ev);
+void node_timer(struct core *c, uint32_t index);
+void node_set_down(struct core *c, struct core_node *n, const char *reason);
+void node_drain(struct core *c, struct core_node *n, const char *reason);
+void node_restore(struct core *c, const struct core_event *ev);
+int nodes_bitset(const struct core *c, const char *list, struct bitset **ret, struct error *err);
+char *nodes_text(const struct core *c, const struct bitset *b);      /* malloc'd */
+
+/* shape.c: a request, checked and shared */
+int shape_make(struct core *c, const Pb__JobDesc *d, uint32_t part_mask, struct shape **ret, struct error *err);
+void shape_free_all(struct core *c);
+void parts_free(struct core *c);
+void step_waits_free(struct core *c);
+void shape_unref(struct core *c, struct shape *s);
+void shape_refresh(struct core *c, struct shape *s);
+int shape_check_possible(struct core *c, struct shape *s, struct error *err);
+/* feature.c */
+int feature_match(struct core *c, const char *expr, struct bitset **ret, struct error *err);
+
+/* place.c */
+struct fit { uint32_t node, tasks, cpus; uint64_t mem; uint32_t gres[GRES_MAX]; };
+struct avail { uint32_t cpus; uint64_t mem; uint32_t gres[GRES_MAX]; };
+void avail_now(const struct core_node *n, struct avail *a);
+void avail_full(const struct core_node *n, struct avail *a);
+uint32_t fit_tasks(const struct core *c, const struct shape *s, const struct core_node *n, const struct avail *a);
+void fit_fill(const struct core *c, const struct shape *s, const struct core_node *n, uint32_t tasks, uint32_t job_gpus, struct fit *f);
+/* Chooses nodes among `cand` with what `get` says is free on each. Returns the count and fits (malloc'd), or 0. */
+/* when NULL: of empty nodes; start_ms 0: of what is free now and spares the promises to jobs before j; else of what is free from start_ms to end_ms. */
+struct when { const struct core_job *j; uint64_t start_ms, end_ms; };
+uint32_t place_choose(struct core *c, const struct shape *s, const struct bitset *cand, const struct when *w, struct fit **ret);
+void avail_during(const struct core *c, const struct core_node *n, const struct when *w, struct avail *a); /* plan.c */
+struct alloc *place_now(struct core *c, struct core_job *j, struct core_part **ret_part);
+void avail_spare(const struct core *c, const struct core_job *j, const struct core_node *n, struct avail *a); /* plan.c */
+struct alloc *alloc_build(struct core *c, const struct shape *s, const struct fit *f, uint32_t n);
+
+/* job.c */
+struct core_job *job_find(const struct core *c, uint32_t id);
+struct core_job *job_new(struct core *c, uint32_t id);
+void job_forget(struct core *c, struct core_job *j);           /* FX_REMOVE_JOB, memory back */
+uint32_t job_take_id(struct core *c);
+struct job_extra *job_x(struct core_job *j);
+void job_free_all(struct core *c);
+void job_set_desc(struct core_job *j, const Pb__JobDesc *d);   /* packs */
+void job_set_desc_bytes(struct core_job *j, const uint8_t *data, uint32_t len);
+void job_set_state_bytes(struct core_job *j, const uint8_t *state, uint32_t len);
+Pb__JobDesc *job_desc(const struct core_job *j);               /* unpacked, caller frees */
+char *job_desc_str(const struct core_job *j, uint32_t field);  /* one string of the packed desc, malloc'd or NULL */
+bool job_desc_str_eq(const struct core_job *j, uint32_t field, const char *text);
+uint32_t job_time_used(const struct core *c, const struct core_job *j);
+char *job_id_text(const struct core_job *j, char *buf, size_t size);
+
+/* record.c */
+void record_encode(const struct core *c, struct core_job *j);
+void record_restore(struct core *c, const struct core_event *ev);
+void record_restored(struct core *c, const struct core_event *ev);
+char *job_nodes_text(const struct core *c, const struct core_job *j);
+size_t record_gres(const struct core *c, const struct core_node *n, const uint64_t *words, Pb__GresAlloc ***ret, struct arena *a);
+Pb__JobRecord *record_message(struct core *c, struct core_job *j, struct arena *a);
+Pb__AllocInfo *record_alloc_info(struct core *c, struct core_job *j, struct arena *a);
+
+/* submit.c */
+void submit(struct core *c, const struct core_event *ev);
+void idem_keep(struct core *c, struct core_job *j, const uint8_t *key, const uint8_t *hash, uint64_t at_ms);
+void idem_expire(struct core *c);
+int submit_partitions(struct core *c, const Pb__JobDesc *d, struct core_part **ret, uint32_t *ret_n, struct error *err);
+int job_reshape(struct core *c, struct core_job *j, const Pb__JobDesc *d, struct error *err); /* new shape after any change of what it asks */
+int64_t queue_static(const struct core *c, const struct core_job *j);
+int submit_defaults(struct core *c, Pb__JobDesc *d, struct arena *a, struct error *err);
+
+/* queue.c: eligible or waiting */
+void queue_update(struct core *c, struct core_job *j);         /* puts the job where its state says; call after any change */
+void queue_remove(struct core *c, struct core_job *j);
+bool job_before(const struct core_job *a, const struct core_job *b);
+uint32_t job_priority(const struct core *c, const struct core_job *j);
+
+/* schedule.c, plan.c */
+void sched_gained(struct core *c, uint32_t node);
+void sched_shape(struct core *c, struct shape *s);             /* look at it again */
+void sched_all(struct core *c);
+void sched_run(struct core *c, uint32_t budget);
+void promise_drop(struct core *c, struct core_job *j);
+bool promise_make(struct core *c, struct shape *s, struct core_job *j);
+void sched_forget(struct core *c, struct shape *s);           /* its queue is empty */
+uint64_t job_end_ms(const struct core *c, const struct core_job *j); /* when its limit ends it at the latest */
+
+/* life.c */
+uint32_t run_of(const struct core_job *j);                     /* restarts of the run its nodes know */
+ProtobufCMessage *message_copy(const ProtobufCMessage *m);     /* core.c; malloc'd */
+void job_start(struct core *c, struct core_job *j, struct core_part *p, struct alloc *a);
+void job_end(struct core *c, struct core_job *j, uint32_t state, uint32_t flags); /* final or back to the queue; terminates what is left */
+void job_node_clean(struct core *c, struct core_job *j, uint32_t node);
+void job_terminate(struct core *c, struct core_job *j, const struct bitset *only, const char *why, bool timeout);
+void job_requeue(struct core *c, struct core_job *j, bool hold, uint32_t flags, uint32_t delay_sec);
+void job_timer(struct core *c, struct core_job *j);
+void job_set_limit_timer(struct core *c, struct core_job *j);
+void job_cancel(struct core *c, struct core_job *j, uint32_t uid);
+void job_batch_done(struct core *c, struct core_job *j, uint32_t node, const Pb__NodeEvent *e);
+void job_node_lost(struct core *c, struct core_job *j, uint32_t node);
+void job_launch_failed(struct core *c, struct core_job *j, uint32_t node, const char *detail, bool drain);
+void life_launch_result(struct core *c, const struct core_event *ev);
+void life_job_done(struct core *c, const struct core_event *ev);
+void life_purge(struct core *c);
+void life_restored(struct core *c, struct core_job *j);
+void life_finish(struct core *c, struct core_job *j);           /* nothing is left on any node */
+
+/* array.c */
+void array_restore(struct core *c, struct core_job *j, const Pb__JobRecord *m);
+int array_init(struct core *c, struct core_job *j, const char *spec, struct error *err);
+struct core_job *array_split(struct core *c, struct core_job *j);  /* the record of the first pending task (j itself when no array, or for the last) */
+struct core_job *array_split_task(struct core *c, struct core_job *j, uint32_t task);
+void array_free_all(struct core *c);
+void array_job_gone(struct core *c, struct core_job *j);
+void array_running(struct core *c, struct core_job *j, int by);
+bool array_at_limit(const struct core_job *j);
+struct array *array_find(const struct core *c, uint32_t id);
+void array_count(struct core_job *j);
+void array_throttled(struct core *c, struct array *a);
+struct core_job *array_task(const struct core *c, uint32_t array_id, uint32_t task);
+
+/* depend.c */
+void depend_waiters_free(struct dep_waiter **list);
+void depend_copy(struct core *c, const struct core_job *from, struct core_job *to);
+void depend_own_task(struct core_job *j);
+bool depend_by_task(const struct core_job *j);                 /* aftercorr: each task by itself */
+void depend_restore(struct core *c, struct core_job *j, const char *left);
+int depend_set(struct core *c, struct core_job *j, const char *text, struct error *err);
+uint32_t depend_wait(struct core *c, struct core_job *j);      /* REASON_NONE, DEPENDENCY, DEPENDENCY_NEVER */
+void depend_changed(struct core *c, struct core_job *j);       /* j started or ended: look at who waits */
+void depend_clear(struct core *c, struct core_job *j);
+char *depend_left(const struct core *c, const struct core_job *j);
+
+/* step.c, layout.c */
+void step_node_done(struct core *c, struct core_job *j, struct step *s, const Pb__NodeEvent *e);
+void step_alive(struct core *c, struct core_job *j, uint32_t node, uint32_t step_id);
+void step_create(struct core *c, const struct core_event *ev);
+int step_make(struct core *c, struct core_job *j, const Pb__StepDesc *d, const struct core_caller *by, Pb__StepCreateRsp *rsp, struct error *err);
+void step_done_event(struct core *c, const struct core_event *ev);
+void step_end(struct core *c, struct core_job *j, struct step *s, uint32_t status);
+void step_finish_all(struct core *c, struct core_job *j);
+void step_free(struct step *s);
+void step_waits_retry(struct core *c, struct core_job *j);
+void step_waits_timer(struct core *c);
+struct step *step_find(const struct core_job *j, uint32_t id);
+struct step *step_special(struct core *c, struct core_job *j, uint32_t id);
+Pb__StepRecord *step_record(const struct core *c, const struct core_job *j, const struct step *s);
+void step_timer(struct core *c, struct core_job *j, uint32_t step_id);
+void step_cancel(struct core *c, struct core_job *j, struct step *s, uint32_t uid, uint32_t signal);
+int layout_make(struct core *c, const struct core_job *j, struct step *s, const Pb__StepDesc *d, struct error *err);
+Pb__StepLayout *layout_message(const struct core *c, const struct core_job *j, const struct step *s, struct arena *a);
+void node_step_alive(struct core *c, struct core_node *n, const Pb__StepAlive *alive);
+
+/* select.c: the ways to name a job */
+struct selector { uint32_t id; struct bitset *tasks; bool has_step; uint32_t step; };
+int selector_parse(const struct core *c, const char *text, struct selector *ret, struct error *err);
+void selector_fini(struct selector *s);
+/* The records it means; a pending task that is still part of its array's record is split off when split. Ids, malloc'd. */
+int selector_jobs(struct core *c, const struct selector *s, bool split, uint32_t **ret, size_t *ret_n, struct error *err);
+/* kill.c, operate.c, update.c */
+void kill_jobs(struct core *c, const struct core_event *ev);
+void job_operate(struct core *c, const struct core_event *ev);
+void job_update(struct core *c, const struct core_event *ev);
+
+/* gres.c */
+int wants_parse(struct core *c, const char *text, struct wants *ret, struct error *err);
+bool wants_match(const struct want *w, const struct node_gres *g);
+uint32_t wants_free(const struct core_node *n, const struct avail *a, const struct want *w);
+char *tres_of_request(const struct core *c, const struct shape *s);
+char *tres_of_alloc(const struct core *c, const struct core_job *j);
+char *tres_of_node(const struct core *c, const struct core_node *n, bool alloc);
+char *bits_text(const uint64_t *bits, uint32_t n);             /* idset of the first n bits, malloc'd */

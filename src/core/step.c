@@ -1,0 +1,537 @@
+/* step.c - steps: made inside a running job, waiting for room among others, done
+ * A step that does not fit now waits in order with the caller's token and is answered when another one ends (or its --immediate time is over).
+ * Ids are reserved in blocks with the job's record, so none is given twice after a crash. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/state.h"
+#include "model/hostlist.h"
+
+void step_free(struct step *s)
+{
+	if (s->desc)
+		pb__step_desc__free_unpacked(s->desc, NULL);
+	if (s->usage)
+		pb__step_usage__free_unpacked(s->usage, NULL);
+	free(s->words);
+	free(s->rank);
+	free(s->on);
+	free(s);
+}
+
+struct step *step_find(const struct core_job *j, uint32_t id)
+{
+	struct step *s = j->steps;
+	while (s && s->id != id)
+		s = s->next;
+	return s;
+}
+
+static void step_add(struct core_job *j, struct step *s)
+{
+	struct step **at = &j->steps;
+	uint32_t done = 0;
+	for (struct step *k = j->steps; k; k = k->next)
+		done += k->done && k->id < STEP_INTERACTIVE;
+	for (; done > STEPS_DONE_KEPT && *at;) {
+		struct step *k = *at;
+		if (k->done && k->id < STEP_INTERACTIVE) {
+			*at = k->next;
+			step_free(k);
+			done--;
+		} else
+			at = &k->next;
+	}
+	at = &j->steps;
+	while (*at)
+		at = &(*at)->next;
+	*at = s;
+}
+
+static bool special(uint32_t id) { return id >= STEP_INTERACTIVE; }
+
+/* The step of the batch script, or of salloc's shell: on the first node, beside all others. */
+struct step *step_special(struct core *c, struct core_job *j, uint32_t id)
+{
+	const struct alloc_on *o = &j->alloc->on[0];
+	const struct core_node *n = c->node[o->node];
+	struct step *s = step_find(j, id);
+	if (s) { /* of the run before */
+		struct step **at = &j->steps;
+		while (*at != s)
+			at = &(*at)->next;
+		*at = s->next;
+		step_free(s);
+	}
+	s = xcalloc(1, sizeof *s);
+	s->id = id;
+	s->tasks = 1;
+	s->cpus = o->cpus;
+	s->overlap = true;
+	s->start_ms = c->now_ms;
+	s->state = PB__JOB_STATE__RUNNING;
+	s->on = xcalloc(1, sizeof *s->on);
+	s->on_n = s->nodes_left = 1;
+	s->on[0] = (struct step_on){ .cpus = o->cpus, .mem = o->mem, .tasks = 1 };
+	s->rank = xcalloc(1, sizeof *s->rank);
+	uint32_t words = n->cpu_words + n->dev_words + n->gres_n;
+	s->words = xcalloc(words + 1, sizeof *s->words);
+	memcpy(s->words, j->alloc->words + o->bits, words * sizeof *s->words);
+	step_add(j, s);
+	return s;
+}
+
+/* --- records ---------------------------------------------------------------------------------- */
+
+static char *step_tres(const struct core *c, const struct core_job *j, const struct step *s)
+{
+	struct tres_sum t = { .cpu = s->cpus, .node = s->on_n };
+	for (uint32_t i = 0; i < s->on_n; i++) {
+		const struct core_node *n = c->node[j->alloc->on[s->on[i].at].node];
+		const uint64_t *count = s->words + s->on[i].bits + n->cpu_words + n->dev_words;
+		t.mem_mb += s->on[i].mem;
+		for (uint32_t g = 0; g < n->gres_n; g++)
+			if (count[g])
+				tres_add_gres(&t, atom_text(c, n->gres[g].name), n->gres[g].type ? atom_text(c, n->gres[g].type) : "", count[g]);
+	}
+	return tres_format(&t, c->params.tres_extra && strchr(c->params.tres_extra, ':'));
+}
+
+#define SET(f, v) do { m->has_##f = true; m->f = (v); } while (0)
+
+static void record_desc(Pb__StepRecord *m, const struct step *s)
+{
+	const Pb__StepDesc *d = s->desc;
+	m->name = xstrdup(s->id == STEP_BATCH ? "batch" : s->id == STEP_EXTERN ? "extern" : d && d->name ? d->name : s->id == STEP_INTERACTIVE ? "interactive" : "");
+	m->distribution = xstrdup(d && d->distribution && d->distribution[0] ? d->distribution : s->tasks > s->on_n ? "Block" : "Cyclic");
+	if (!d)
+		return;
+	m->submit_line = xstrdup_null(d->submit_line);
+	m->srun_host = xstrdup_null(d->srun_host);
+	m->network = xstrdup_null(d->network);
+	m->tres_per_step = xstrdup_null(d->tres_per_step);
+	m->tres_per_node = xstrdup_null(d->tres_per_node);
+	m->tres_per_task = xstrdup_null(d->tres_per_task);
+	m->cpus_per_tres = xstrdup_null(d->cpus_per_tres);
+	m->mem_per_tres = xstrdup_null(d->mem_per_tres);
+	m->tres_bind = xstrdup_null(d->tres_bind);
+	if (d->has_srun_pid)
+		SET(srun_pid, d->srun_pid);
+}
+
+Pb__StepRecord *step_record(const struct core *c, const struct core_job *j, const struct step *s)
+{
+	Pb__StepRecord *m = xmalloc(sizeof *m);
+	struct hostlist hl = HOSTLIST_INIT;
+	char id[32];
+	pb__step_record__init(m);
+	m->job_id = j->id;
+	m->step_id = s->id;
+	m->state = (Pb__JobState)s->state;
+	SET(start_time, s->start_ms / 1000);
+	if (s->done)
+		SET(end_time, s->end_ms / 1000);
+	if (s->done)
+		SET(exit_status, s->status);
+	for (uint32_t i = 0; i < s->on_n; i++)
+		hostlist_push(&hl, c->node[j->alloc->on[s->on[i].at].node]->name);
+	m->nodes = hostlist_compact(&hl);
+	hostlist_fini(&hl);
+	SET(num_nodes, s->on_n);
+	SET(num_tasks, s->tasks);
+	SET(num_cpus, s->cpus);
+	SET(time_limit_min, s->time_min);
+	SET(uid, j->uid);
+	m->tres = step_tres(c, j, s);
+	m->partition = xstrdup_null(j->part < c->part_n ? c->part[j->part]->rec->name : NULL);
+	m->user = xstrdup_null(atom_text(c, j->user));
+	if (j->array && j->task != UINT32_MAX)
+		m->array_id = xstrdup(job_id_text(j, id, sizeof id));
+	if (s->cancelled)
+		SET(cancel_uid, s->cancel_uid);
+	if (s->usage)
+		m->usage = (Pb__StepUsage *)message_copy((const ProtobufCMessage *)s->usage);
+	record_desc(m, s);
+	return m;
+}
+
+static void step_account(struct core *c, struct core_job *j, const struct step *s)
+{
+	Pb__StepRecord *m = step_record(c, j, s);
+	size_t len = pb__step_record__get_packed_size(m);
+	uint8_t *b = xmalloc(len + 1);
+	pb__step_record__pack(m, b);
+	struct core_effect *e = effects_push(c->fx, FX_ACCOUNT_STEP);
+	e->job_id = j->id;
+	e->msg = arena_message(fx_arena(c), &pb__step_record__descriptor, b, len);
+	free(b);
+	pb__step_record__free_unpacked(m, NULL);
+}
+
+/* --- made ------------------------------------------------------------------------------------- */
+
+static int step_check(struct core *c, const struct core_job *j, uint32_t id, const struct core_caller *by, struct error *err)
+{
+	uint32_t max = c->params.max_step_count ? c->params.max_step_count : 40000;
+	if (!j)
+		return error_set(err, ESLURM_INVALID_JOB_ID, "job %u is not known", id);
+	if (j->uid != by->uid && !by->admin)
+		return error_set(err, ESLURM_ACCESS_DENIED, "job %u belongs to another user", j->id);
+	if (job_state_is_final(j->state) || (j->flags & JOBF_COMPLETING))
+		return error_set(err, ESLURM_ALREADY_DONE, "job %u has ended", j->id);
+	if (j->state == PB__JOB_STATE__PENDING)
+		return error_set(err, ESLURM_JOB_PENDING, "job %u has no nodes yet", j->id);
+	if (j->state == PB__JOB_STATE__SUSPENDED)
+		return error_set(err, ESLURM_SUSPENDED, "job %u is suspended", j->id);
+	if (j->next_step >= max)
+		return error_set(err, ESLURM_DISABLED, "job %u has had MaxStepCount=%u steps", j->id, max);
+	return 0;
+}
+
+static void step_enter(struct core *c, struct core_job *j, struct step *s, const Pb__StepDesc *d)
+{
+	s->id = j->next_step++;
+	if (j->next_step > j->step_reserved) {
+		j->step_reserved = j->next_step + STEP_ID_BLOCK;
+		fx_persist(c, j);
+	}
+	s->desc = (Pb__StepDesc *)message_copy((const ProtobufCMessage *)d);
+	s->start_ms = c->now_ms;
+	s->state = PB__JOB_STATE__RUNNING;
+	s->time_min = d->has_time_limit_min && d->time_limit_min ? d->time_limit_min : TIME_INFINITE;
+	if (s->time_min != TIME_INFINITE) {
+		s->kill_ms = c->now_ms + s->time_min * 60000ull;
+		timer_add(c, s->kill_ms, TIMER_STEP, j->id, s->id);
+	}
+	step_add(j, s);
+}
+
+int step_make(struct core *c, struct core_job *j, const Pb__StepDesc *d, const struct core_caller *by, Pb__StepCreateRsp *rsp, struct error *err)
+{
+	struct arena *a = fx_arena(c);
+	int r = step_check(c, j, d->job_id, by, err);
+	if (r < 0)
+		return r;
+	struct step *s;
+	if (d->interactive) {
+		s = step_special(c, j, STEP_INTERACTIVE);
+		s->desc = (Pb__StepDesc *)message_copy((const ProtobufCMessage *)d);
+		s->time_min = TIME_INFINITE;
+	} else {
+		s = xcalloc(1, sizeof *s);
+		r = layout_make(c, j, s, d, err);
+		if (r < 0) {
+			step_free(s);
+			return r;
+		}
+		step_enter(c, j, s, d);
+	}
+	rsp->has_step_id = true;
+	rsp->step_id = s->id;
+	rsp->layout = layout_message(c, j, s, a);
+	rsp->job = record_message(c, j, a);
+	step_account(c, j, s);
+	return 0;
+}
+
+static void answer(struct core *c, uint64_t token, Pb__StepCreateRsp *r, const struct error *err)
+{
+	r->code = (uint32_t)-err->code;
+	r->detail = err->code ? arena_strdup(fx_arena(c), err->line) : NULL;
+	fx_reply(c, token, r);
+}
+
+static Pb__StepCreateRsp *rsp_new(struct core *c)
+{
+	Pb__StepCreateRsp *r = arena_alloc(fx_arena(c), sizeof *r);
+	pb__step_create_rsp__init(r);
+	return r;
+}
+
+void step_create(struct core *c, const struct core_event *ev)
+{
+	struct error err = { 0 };
+	const Pb__StepDesc *d = ev->step_create;
+	Pb__StepCreateRsp *rsp = rsp_new(c);
+	int r = step_make(c, job_find(c, d->job_id), d, &ev->by, rsp, &err);
+	if (r != -ESLURM_STEP_BUSY || (d->has_immediate_sec && !d->immediate_sec) || !ev->token) {
+		answer(c, ev->token, rsp, &err);
+		return;
+	}
+	struct step_wait *w = xcalloc(1, sizeof *w), **at = &c->step_waits;
+	w->job_id = d->job_id;
+	w->token = ev->token;
+	w->desc = (Pb__StepDesc *)message_copy((const ProtobufCMessage *)d);
+	w->by = ev->by;
+	w->by.user = w->by.group = NULL;
+	if (d->has_immediate_sec) {
+		w->until_ms = c->now_ms + d->immediate_sec * 1000ull;
+		timer_add(c, w->until_ms, TIMER_STEP_WAIT, 0, 0);
+	}
+	while (*at)
+		at = &(*at)->next;
+	*at = w;
+}
+
+static void wait_drop(struct step_wait **at)
+{
+	struct step_wait *w = *at;
+	*at = w->next;
+	pb__step_desc__free_unpacked(w->desc, NULL);
+	free(w);
+}
+
+void step_waits_free(struct core *c)
+{
+	while (c->step_waits)
+		wait_drop(&c->step_waits);
+}
+
+/* Room in the job (or its end): answer who can be answered, in order. */
+void step_waits_retry(struct core *c, struct core_job *j)
+{
+	for (struct step_wait **at = &c->step_waits; *at;) {
+		struct step_wait *w = *at;
+		struct error err = { 0 };
+		if (w->job_id != j->id) {
+			at = &w->next;
+			continue;
+		}
+		Pb__StepCreateRsp *rsp = rsp_new(c);
+		int r = step_make(c, j, w->desc, &w->by, rsp, &err);
+		if (r == -ESLURM_STEP_BUSY || r == -ESLURM_SUSPENDED) {
+			at = &w->next;
+			continue;
+		}
+		answer(c, w->token, rsp, &err);
+		wait_drop(at);
+	}
+}
+
+void step_waits_timer(struct core *c)
+{
+	for (struct step_wait **at = &c->step_waits; *at;) {
+		struct step_wait *w = *at;
+		struct error err = { 0 };
+		if (!w->until_ms || w->until_ms > c->now_ms) {
+			at = &w->next;
+			continue;
+		}
+		error_set(&err, ESLURM_STEP_BUSY, "job %u had no room for the step within %u seconds (--immediate)", w->job_id, w->desc->immediate_sec);
+		answer(c, w->token, rsp_new(c), &err);
+		wait_drop(at);
+	}
+}
+
+/* --- done ------------------------------------------------------------------------------------- */
+
+void step_end(struct core *c, struct core_job *j, struct step *s, uint32_t status)
+{
+	uint32_t code = status >> 8 & 255;
+	assert(!s->done);
+	s->done = true;
+	s->end_ms = c->now_ms;
+	s->status = status;
+	if (s->state == PB__JOB_STATE__RUNNING)
+		s->state = s->cancelled ? PB__JOB_STATE__CANCELLED : status ? PB__JOB_STATE__FAILED : PB__JOB_STATE__COMPLETED;
+	if (!special(s->id) && code && (!j->x || j->x->derived_exit < code))
+		job_x(j)->derived_exit = code;
+	step_account(c, j, s);
+	step_waits_retry(c, j);
+}
+
+void step_done_event(struct core *c, const struct core_event *ev)
+{
+	struct error err = { 0 };
+	struct core_job *j = job_find(c, ev->step_done.job_id);
+	struct step *s = j ? step_find(j, ev->step_done.step_id) : NULL;
+	if (!j)
+		error_set(&err, ESLURM_INVALID_JOB_ID, "job %u is not known", ev->step_done.job_id);
+	else if (j->uid != ev->by.uid && !ev->by.admin)
+		error_set(&err, ESLURM_ACCESS_DENIED, "job %u belongs to another user", j->id);
+	else if (!s)
+		error_set(&err, ESLURM_INVALID_STEP_ID, "job %u has no step %u", j->id, ev->step_done.step_id);
+	else if (s->done)
+		error_set(&err, ESLURM_ALREADY_DONE, "step %u.%u is done", j->id, s->id);
+	else
+		step_end(c, j, s, ev->step_done.status);
+	fx_result(c, ev->token, &err, ev->step_done.job_id);
+}
+
+static void usage_merge(struct step *s, const Pb__StepUsage *u)
+{
+	if (!s->usage) {
+		s->usage = (Pb__StepUsage *)message_copy((const ProtobufCMessage *)u);
+		return;
+	}
+	Pb__StepUsage *m = s->usage;
+#define SUM(f) if (u->has_##f) { m->has_##f = true; m->f += u->f; }
+	SUM(user_usec) SUM(sys_usec) SUM(pages) SUM(read_bytes) SUM(write_bytes) SUM(tasks) SUM(sum_rss_kb)
+#undef SUM
+	if (u->max_rss_kb > m->max_rss_kb) {
+		m->has_max_rss_kb = true;
+		m->max_rss_kb = u->max_rss_kb;
+		m->has_max_rss_task = u->has_max_rss_task;
+		m->max_rss_task = u->max_rss_task;
+		xstr_set(&m->max_rss_node, u->max_rss_node);
+	}
+	if (u->max_vsize_kb > m->max_vsize_kb) {
+		m->has_max_vsize_kb = true;
+		m->max_vsize_kb = u->max_vsize_kb;
+	}
+	if (u->has_min_cpu_usec && (!m->has_min_cpu_usec || u->min_cpu_usec < m->min_cpu_usec)) {
+		m->has_min_cpu_usec = true;
+		m->min_cpu_usec = u->min_cpu_usec;
+		m->has_min_cpu_task = u->has_min_cpu_task;
+		m->min_cpu_task = u->min_cpu_task;
+		xstr_set(&m->min_cpu_node, u->min_cpu_node);
+	}
+}
+
+/* One node's part is over. The step is when all are, or when srun says so. */
+void step_node_done(struct core *c, struct core_job *j, struct step *s, const Pb__NodeEvent *e)
+{
+	if (!j->alloc)
+		return;
+	if (e->usage)
+		usage_merge(s, e->usage);
+	if (s->nodes_left)
+		s->nodes_left--;
+	if (e->oom)
+		s->state = PB__JOB_STATE__OUT_OF_MEMORY;
+	if (e->status && (!s->worst || (e->status >> 8 & 255) > (s->worst >> 8 & 255)))
+		s->worst = e->status;
+	if (s->done && s->nodes_left == 0)
+		step_account(c, j, s); /* what it used is known now */
+	else if (!s->done && !s->nodes_left)
+		step_end(c, j, s, s->worst);
+}
+
+/* Ends what still runs when the job does: those are cancelled, as the reference shows them. */
+void step_finish_all(struct core *c, struct core_job *j)
+{
+	for (struct step *s = j->steps; s; s = s->next) {
+		if (s->done)
+			continue;
+		bool batch = s->id == STEP_BATCH || s->id == STEP_INTERACTIVE;
+		s->done = true;
+		s->end_ms = c->now_ms;
+		s->state = s->state != PB__JOB_STATE__RUNNING ? s->state : batch && !j->cancelled_by ? PB__JOB_STATE__FAILED : PB__JOB_STATE__CANCELLED;
+		if (s->id == STEP_EXTERN)
+			s->state = PB__JOB_STATE__COMPLETED;
+		s->status = batch ? 15 : 9;
+		step_account(c, j, s);
+	}
+	for (struct step_wait **at = &c->step_waits; *at;) {
+		struct error err = { 0 };
+		if ((*at)->job_id != j->id) {
+			at = &(*at)->next;
+			continue;
+		}
+		error_set(&err, ESLURM_ALREADY_DONE, "job %u has ended", j->id);
+		answer(c, (*at)->token, rsp_new(c), &err);
+		wait_drop(at);
+	}
+}
+
+static void step_stop(struct core *c, struct core_job *j, struct step *s, const char *why, bool timeout)
+{
+	struct arena *a = fx_arena(c);
+	struct bitset *to = bitset_create(c->node_n);
+	Pb__TerminateReq *m = arena_alloc(a, sizeof *m);
+	pb__terminate_req__init(m);
+	m->job_id = j->id;
+	m->uid = j->uid;
+	m->has_step_id = m->has_kill_wait_sec = m->has_restarts = true;
+	m->step_id = s->id;
+	m->kill_wait_sec = c->params.kill_wait_sec;
+	m->restarts = j->restarts;
+	m->why = (char *)why;
+	m->has_timeout = m->timeout = timeout;
+	for (uint32_t i = 0; i < s->on_n; i++)
+		bitset_set(to, j->alloc->on[s->on[i].at].node);
+	char *nodes = nodes_text(c, to);
+	fx_to_nodes(c, FX_TERMINATE, j->id, nodes, m);
+	free(nodes);
+	bitset_destroy(to);
+}
+
+void step_timer(struct core *c, struct core_job *j, uint32_t step_id)
+{
+	struct step *s = step_find(j, step_id);
+	if (!s || s->done || !s->kill_ms || s->kill_ms > c->now_ms || j->state != PB__JOB_STATE__RUNNING)
+		return;
+	s->kill_ms = 0;
+	s->state = PB__JOB_STATE__TIMEOUT;
+	step_stop(c, j, s, "DUE TO TIME LIMIT", true);
+}
+
+void step_cancel(struct core *c, struct core_job *j, struct step *s, uint32_t uid, uint32_t signal)
+{
+	if (!signal || signal == 9) {
+		s->cancelled = true;
+		s->cancel_uid = uid;
+		step_stop(c, j, s, "CANCELLED", false);
+		return;
+	}
+	struct arena *a = fx_arena(c);
+	Pb__SignalReq *m = arena_alloc(a, sizeof *m);
+	struct bitset *to = bitset_create(c->node_n);
+	pb__signal_req__init(m);
+	m->job_id = j->id;
+	m->has_step_id = true;
+	m->step_id = s->id;
+	m->signal = signal;
+	m->has_restarts = true;
+	m->restarts = j->restarts;
+	for (uint32_t i = 0; i < s->on_n; i++)
+		bitset_set(to, j->alloc->on[s->on[i].at].node);
+	char *nodes = nodes_text(c, to);
+	fx_to_nodes(c, FX_SIGNAL, j->id, nodes, m);
+	free(nodes);
+	bitset_destroy(to);
+}
+
+/* After a restart the nodes name the steps that live: one the core does not know is entered with the node it was seen on, beside the others
+ * (what it holds exactly is known to its slurmstepd only), so that it can be shown, signalled and waited for. */
+void step_alive(struct core *c, struct core_job *j, uint32_t node, uint32_t step_id)
+{
+	struct step *s = step_find(j, step_id);
+	uint32_t at = 0;
+	while (at < j->alloc->n && j->alloc->on[at].node != node)
+		at++;
+	assert(at < j->alloc->n);
+	for (uint32_t i = 0; s && i < s->on_n; i++)
+		if (s->on[i].at == at)
+			return;
+	if (s && (s->done || !s->found_alive))
+		return;
+	if (!s) {
+		s = xcalloc(1, sizeof *s);
+		s->id = step_id;
+		s->overlap = s->found_alive = true;
+		s->start_ms = c->now_ms;
+		s->state = PB__JOB_STATE__RUNNING;
+		s->time_min = TIME_INFINITE;
+		step_add(j, s);
+		if (!special(step_id) && step_id >= j->next_step)
+			j->next_step = step_id + 1;
+	}
+	const struct core_node *n = c->node[node];
+	uint32_t words = n->cpu_words + n->dev_words + n->gres_n, have = 0;
+	for (uint32_t i = 0; i < s->on_n; i++) {
+		const struct core_node *m = c->node[j->alloc->on[s->on[i].at].node];
+		have += m->cpu_words + m->dev_words + m->gres_n;
+	}
+	s->words = xrealloc(s->words, (have + words + 1) * sizeof *s->words);
+	memcpy(s->words + have, j->alloc->words + j->alloc->on[at].bits, words * sizeof *s->words);
+	s->on = xrealloc(s->on, (s->on_n + 1) * sizeof *s->on);
+	s->on[s->on_n++] = (struct step_on){ .at = at, .cpus = j->alloc->on[at].cpus, .mem = j->alloc->on[at].mem, .tasks = 1, .bits = have };
+	s->nodes_left++;
+	s->tasks++;
+	s->cpus += j->alloc->on[at].cpus;
+	xfree(s->rank);
+	s->rank = xcalloc(s->tasks + 1, sizeof *s->rank);
+	for (uint32_t t = 0; t < s->tasks; t++)
+		s->rank[t] = t < s->on_n ? t : 0;
+}

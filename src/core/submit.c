@@ -1,0 +1,476 @@
+/* submit.c - EV_SUBMIT: is it allowed, is it possible, what is filled in; then a job (or only an estimate)
+ * Order: same key again -> same answer; who may; what is refused by name; defaults; arrays; the shape; limits of partitions. Nothing
+ * is changed before the last check has passed. */
+#include <stdlib.h>
+
+#include "core/state.h"
+
+/* --- the same submission again ---------------------------------------------------------------- */
+
+#define IDEM_KEEP_MS 3600000u
+
+static void idem_id(struct idem *k, uint32_t uid, const uint8_t *key)
+{
+	memset(&k->k, 0, sizeof k->k);
+	k->k.uid = uid;
+	memcpy(k->k.key, key, 16);
+}
+
+void idem_keep(struct core *c, struct core_job *j, const uint8_t *key, const uint8_t *hash, uint64_t at_ms)
+{
+	struct idem *k = xcalloc(1, sizeof *k), *old;
+	idem_id(k, j->uid, key);
+	memcpy(k->hash, hash, 32);
+	k->job_id = j->id;
+	k->until_ms = at_ms + IDEM_KEEP_MS;
+	HASH_FIND(hh, c->idems, &k->k, sizeof k->k, old);
+	if (old || k->until_ms <= c->now_ms) {
+		free(k);
+		return;
+	}
+	HASH_ADD(hh, c->idems, k, sizeof k->k, k);
+	if (!c->idem_last)
+		timer_add(c, k->until_ms, TIMER_IDEM, 0, 0);
+	*(c->idem_last ? &c->idem_last->next : &c->idem_first) = k;
+	c->idem_last = k;
+	struct job_extra *x = job_x(j);
+	x->has_idem = true;
+	memcpy(x->idem_key, key, 16);
+	memcpy(x->idem_hash, hash, 32);
+}
+
+void idem_expire(struct core *c)
+{
+	while (c->idem_first && c->idem_first->until_ms <= c->now_ms) {
+		struct idem *k = c->idem_first;
+		c->idem_first = k->next;
+		if (!k->next)
+			c->idem_last = NULL;
+		HASH_DEL(c->idems, k);
+		free(k);
+	}
+	if (c->idem_first)
+		timer_add(c, c->idem_first->until_ms, TIMER_IDEM, 0, 0);
+}
+
+static const struct idem *idem_seen(struct core *c, const struct core_event *ev)
+{
+	struct idem k, *found;
+	if (!ev->submit.idem_key)
+		return NULL;
+	idem_id(&k, ev->by.uid, ev->submit.idem_key);
+	HASH_FIND(hh, c->idems, &k.k, sizeof k.k, found);
+	return found;
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+static Pb__SubmitRsp *rsp_new(struct core *c, const struct error *err)
+{
+	struct arena *a = fx_arena(c);
+	Pb__SubmitRsp *r = arena_alloc(a, sizeof *r);
+	pb__submit_rsp__init(r);
+	r->code = (uint32_t)-err->code;
+	if (err->line[0])
+		r->detail = arena_strdup(a, err->line);
+	r->cluster = (char *)c->params.cluster;
+	return r;
+}
+
+static void answer_job(struct core *c, const struct core_event *ev, struct core_job *j, struct error *err)
+{
+	Pb__SubmitRsp *r = rsp_new(c, err);
+	struct arena *a = fx_arena(c);
+	r->has_job_id = true;
+	r->job_id = j->id;
+	if (j->alloc && j->state == PB__JOB_STATE__RUNNING && !j->batch) {
+		r->alloc = record_alloc_info(c, j, a);
+		if (ev->submit.first_step) {
+			struct error serr = { 0 };
+			Pb__StepDesc d = *ev->submit.first_step;
+			d.job_id = j->id;
+			r->step = arena_alloc(a, sizeof *r->step);
+			pb__step_create_rsp__init(r->step);
+			if (step_make(c, j, &d, &ev->by, r->step, &serr) < 0) {
+				r->step->code = (uint32_t)-serr.code;
+				r->step->detail = arena_strdup(a, serr.line);
+			}
+		}
+	}
+	fx_reply(c, ev->token, r);
+}
+
+/* --- what is refused, by name ----------------------------------------------------------------- */
+
+struct refused { size_t offset; const char *option; };
+#define NOT_YET(f, option) { offsetof(Pb__JobDesc, f), option }
+static const struct refused refused_strings[] = {
+	NOT_YET(licenses, "--licenses"), NOT_YET(prefer, "--prefer"), NOT_YET(batch_features, "--batch"),
+	NOT_YET(cluster_features, "--cluster-constraint"), NOT_YET(resources, "--resources"), NOT_YET(bcast, "--bcast"),
+};
+
+static int refuse_unsupported(const Pb__JobDesc *d, struct error *err)
+{
+	for (size_t i = 0; i < sizeof refused_strings / sizeof refused_strings[0]; i++) {
+		const char *v = *(char *const *)((const char *)d + refused_strings[i].offset);
+		if (v && v[0])
+			return error_set(err, ESLURM_NOT_SUPPORTED, "%s (\"%s\") is not supported yet", refused_strings[i].option, v);
+	}
+	if (d->reservation && d->reservation[0])
+		return error_set(err, ESLURM_RESERVATION_INVALID, "reservation \"%s\" does not exist", d->reservation);
+	if (d->exclusive && d->exclusive[0] && strcasecmp(d->exclusive, "node"))
+		return error_set(err, ESLURM_NOT_SUPPORTED, "--exclusive=%s is not supported yet; whole nodes (--exclusive) are", d->exclusive);
+	if (d->has_switches && d->switches)
+		return error_set(err, ESLURM_NOT_SUPPORTED, "--switches is not supported yet");
+	if ((d->has_core_spec && d->core_spec) || (d->has_thread_spec && d->thread_spec))
+		return error_set(err, ESLURM_NOT_SUPPORTED, "--core-spec and --thread-spec are not supported yet");
+	if (d->has_segment && d->segment)
+		return error_set(err, ESLURM_NOT_SUPPORTED, "--segment is not supported yet");
+	if (d->reboot)
+		return error_set(err, ESLURM_NOT_SUPPORTED, "--reboot is not supported yet");
+	if (d->has_ntasks_per_core && d->ntasks_per_core > 1)
+		return error_set(err, ESLURM_NOT_SUPPORTED, "--ntasks-per-core above 1 is not supported yet");
+	return 0;
+}
+
+/* --- defaults --------------------------------------------------------------------------------- */
+
+int submit_partitions(struct core *c, const Pb__JobDesc *d, struct core_part **ret, uint32_t *ret_n, struct error *err)
+{
+	uint32_t n = 0;
+	int r = 0;
+	if (!d->partition || !d->partition[0]) {
+		ret[0] = part_default(c);
+		*ret_n = 1;
+		return ret[0] ? 0 : error_set(err, ESLURM_DEFAULT_PARTITION_NOT_SET, "no partition was named and none is the default");
+	}
+	char *list = xstrdup(d->partition), *at = list, *w;
+	while (!r && (w = str_next(&at, ","))) {
+		struct core_part *p = part_find(c, w);
+		bool twice = false;
+		for (uint32_t i = 0; i < n; i++)
+			twice = twice || ret[i] == p;
+		if (!w[0] || twice)
+			continue;
+		if (!p)
+			r = error_set(err, ESLURM_INVALID_PARTITION_NAME, "invalid partition specified: %s", d->partition);
+		else if (n == JOB_PARTS_MAX)
+			r = error_set(err, ESLURM_INVALID_PARTITION_NAME, "more than %d partitions are named", JOB_PARTS_MAX);
+		else
+			ret[n++] = p;
+	}
+	free(list);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 1; i < n; i++) { /* shown and tried in order of tier */
+		struct core_part *p = ret[i];
+		uint32_t k = i;
+		for (; k > 0 && ret[k - 1]->tier < p->tier; k--)
+			ret[k] = ret[k - 1];
+		ret[k] = p;
+	}
+	*ret_n = n;
+	return n ? 0 : error_set(err, ESLURM_INVALID_PARTITION_NAME, "invalid partition specified: %s", d->partition);
+}
+
+static void default_memory(const struct core *c, const struct core_part *p, Pb__JobDesc *d)
+{
+	const struct core_params *q = &c->params;
+	if (d->has_mem_per_node || d->has_mem_per_cpu || (d->mem_per_tres && d->mem_per_tres[0]))
+		return;
+	uint64_t cpu = p->rec->has_def_mem_per_cpu ? p->rec->def_mem_per_cpu : 0, node = p->rec->has_def_mem_per_node ? p->rec->def_mem_per_node : 0;
+	if (!cpu && !node) {
+		cpu = q->def_mem_per_cpu;
+		node = q->def_mem_per_node;
+	}
+	if (cpu) {
+		d->has_mem_per_cpu = true;
+		d->mem_per_cpu = cpu;
+	} else if (node || q->select_memory) { /* without a default a job has the memory of its nodes */
+		d->has_mem_per_node = true;
+		d->mem_per_node = node;
+	}
+}
+
+/* DefCpuPerGPU and DefMemPerGPU of the partition: "DefCpuPerGPU=4,DefMemPerGPU=1000". */
+static void default_per_gpu(const struct core_part *p, Pb__JobDesc *d, struct arena *a)
+{
+	static const struct { const char *key; bool mem; } row[] = { { "DefCpuPerGPU=", false }, { "DefMemPerGPU=", true } };
+	bool gpus = (d->tres_per_job && strstr(d->tres_per_job, "gpu")) || (d->tres_per_node && strstr(d->tres_per_node, "gpu")) ||
+		(d->tres_per_task && strstr(d->tres_per_task, "gpu"));
+	for (size_t i = 0; gpus && p->rec->job_defaults && i < 2; i++) {
+		const char *s = strcasestr(p->rec->job_defaults, row[i].key);
+		if (!s)
+			continue;
+		s += strlen(row[i].key);
+		char *v = arena_printf(a, "gres/gpu:%.*s", (int)strcspn(s, ","), s);
+		if (row[i].mem && !d->mem_per_tres && !d->has_mem_per_cpu && !d->has_mem_per_node)
+			d->mem_per_tres = v;
+		if (!row[i].mem && !d->cpus_per_tres && !d->has_cpus_per_task)
+			d->cpus_per_tres = v;
+	}
+}
+
+int submit_defaults(struct core *c, Pb__JobDesc *d, struct arena *a, struct error *err)
+{
+	struct core_part *part[JOB_PARTS_MAX];
+	uint32_t n;
+	int r = submit_partitions(c, d, part, &n, err);
+	if (r < 0)
+		return r;
+	struct str names = STR_INIT;
+	for (uint32_t i = 0; i < n; i++)
+		str_add_sep(&names, ",", part[i]->rec->name);
+	d->partition = arena_strdup(a, names.data);
+	str_fini(&names);
+	default_per_gpu(part[0], d, a);
+	default_memory(c, part[0], d);
+	if (part[0]->exclusive && !d->exclusive)
+		d->exclusive = (char *)"node";
+	return 0;
+}
+
+/* --- a job out of it -------------------------------------------------------------------------- */
+
+/* Limits that hold a job back (EnforcePartLimits=NO) or refuse it (ANY: no partition fits; ALL: one does not). */
+static int check_limits(struct core *c, const struct core_job *j, struct error *err)
+{
+	if (!c->params.enforce_part_limits)
+		return 0;
+	uint32_t all = (1u << j->shape->part_n) - 1;
+	if (!j->limit_reason && (c->params.enforce_part_limits == 1 || (j->shape->part_mask & all) == all))
+		return 0;
+	int code = j->limit_reason == REASON_PARTITION_TIME_LIMIT ? ESLURM_INVALID_TIME_LIMIT :
+		j->limit_reason == REASON_PARTITION_NODE_LIMIT ? ESLURM_INVALID_NODE_COUNT : ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE;
+	return error_set(err, code, "the request exceeds a limit of partition \"%s\" (%s)", j->shape->part_names[0], reason_name(j->limit_reason ? j->limit_reason : REASON_PARTITION_CONFIG));
+}
+
+static int check_caller(struct core *c, const struct core_event *ev, struct error *err)
+{
+	uint32_t max = c->params.max_job_count ? c->params.max_job_count : 10000;
+	if (c->job_n >= max)
+		return error_set(err, ESLURM_QUEUE_FULL, "MaxJobCount=%u jobs are known already; wait for some to end", max);
+	if (c->params.disable_root_jobs && ev->by.uid == 0)
+		return error_set(err, ESLURM_ACCESS_DENIED, "DisableRootJobs is set: root may not submit jobs");
+	return 0;
+}
+
+static int check_partitions(struct core *c, const struct core_event *ev, const Pb__JobDesc *d, struct error *err)
+{
+	struct core_part *part[JOB_PARTS_MAX];
+	uint32_t n;
+	int r = submit_partitions(c, d, part, &n, err);
+	for (uint32_t i = 0; r >= 0 && i < n; i++) {
+		const Pb__PartitionRecord *p = part[i]->rec;
+		if (part[i]->state == PART_DRAIN || part[i]->state == PART_INACTIVE)
+			r = error_set(err, ESLURM_PARTITION_NOT_AVAIL, "partition \"%s\" is %s and takes no jobs", p->name, p->state);
+		else if (p->root_only && ev->by.uid != 0 && !ev->by.admin)
+			r = error_set(err, ESLURM_ACCESS_DENIED, "only root may submit to partition \"%s\"", p->name);
+		else if (p->disable_root_jobs && ev->by.uid == 0)
+			r = error_set(err, ESLURM_ACCESS_DENIED, "root may not submit to partition \"%s\"", p->name);
+		else if (!part_group_allowed(p, &ev->by))
+			r = error_set(err, ESLURM_JOB_MISSING_REQUIRED_PARTITION_GROUP, "partition \"%s\" is for groups %s", p->name, p->allow_groups);
+	}
+	return r;
+}
+
+static void job_from_desc(struct core *c, struct core_job *j, const struct core_event *ev, const Pb__JobDesc *d)
+{
+	j->uid = ev->by.uid;
+	j->gid = ev->by.gid;
+	j->user = atom_get(c, ev->by.user ? ev->by.user : "");
+	j->group = atom_get(c, ev->by.group ? ev->by.group : "");
+	j->state = PB__JOB_STATE__PENDING;
+	j->batch = d->batch;
+	j->interactive = d->interactive;
+	j->requeue = d->has_requeue ? d->requeue : c->params.job_requeue;
+	j->kill_invalid_dep = d->has_kill_on_invalid_dep ? d->kill_on_invalid_dep : c->params.kill_invalid_depend;
+	j->nice = d->nice;
+	j->submit = now_sec(c);
+	j->begin = (uint32_t)d->begin_time;
+	j->deadline = (uint32_t)d->deadline;
+	j->hold = d->hold || (d->has_priority && !d->priority) ? REASON_HELD_USER : REASON_NONE;
+	if (d->has_priority && d->priority) {
+		j->prio_set = true;
+		j->prio = d->priority;
+		j->prio_at = now_sec(c);
+	} else if (!c->params.priority_multifactor)
+		j->prio = 4294901760u - j->id;
+}
+
+static int check_times(struct core *c, const Pb__JobDesc *d, struct error *err)
+{
+	uint32_t now = now_sec(c);
+	if (d->has_time_limit_min && !d->time_limit_min)
+		return error_set(err, ESLURM_INVALID_TIME_LIMIT, "a time limit of 0 minutes is not possible");
+	if (!d->has_deadline || !d->deadline)
+		return 0;
+	if (d->has_begin_time && d->begin_time > d->deadline)
+		return error_set(err, ESLURM_BEGIN_DEADLINE, "the job may not begin before its deadline has passed");
+	uint64_t from = d->begin_time > now ? d->begin_time : now;
+	uint32_t need = d->has_time_min_min ? d->time_min_min : d->has_time_limit_min ? d->time_limit_min : 1;
+	if (from + need * 60ull > d->deadline)
+		return error_set(err, ESLURM_INVALID_TIME_LIMIT, "the time limit does not fit before the deadline");
+	return 0;
+}
+
+static int submit_check(struct core *c, const struct core_event *ev, Pb__JobDesc *d, struct error *err)
+{
+	int r = check_caller(c, ev, err);
+	if (r >= 0)
+		r = refuse_unsupported(d, err);
+	if (r >= 0 && d->has_min_nodes && d->has_max_nodes && d->max_nodes && d->min_nodes > d->max_nodes)
+		r = error_set(err, ESLURM_INVALID_NODE_COUNT, "the maximum of %u nodes is below the minimum of %u", d->max_nodes, d->min_nodes);
+	if (r >= 0)
+		r = check_times(c, d, err);
+	if (r >= 0 && d->has_priority && d->priority && !ev->by.oper)
+		r = error_set(err, ESLURM_ACCESS_DENIED, "only operators may set a priority");
+	if (r >= 0 && d->has_nice && d->nice < 0 && !ev->by.oper)
+		d->nice = 0; /* as the reference: a user's negative nice counts as none */
+	if (r >= 0)
+		r = submit_defaults(c, d, fx_arena(c), err);
+	if (r >= 0)
+		r = check_partitions(c, ev, d, err);
+	if (r >= 0 && d->array && d->array[0] && !d->batch)
+		r = error_set(err, ESLURM_INVALID_ARRAY, "only batch jobs can be arrays");
+	return r;
+}
+
+static int check_possible(struct core *c, struct core_job *j, struct error *err)
+{
+	struct shape *s = j->shape;
+	struct error why = { 0 };
+	if (s->possible_gen != c->config_gen || s->possible < 0) {
+		s->possible = shape_check_possible(c, s, &why);
+		s->possible_gen = c->config_gen;
+	}
+	if (s->possible < 0)
+		*err = why;
+	return s->possible;
+}
+
+/* -I: does not wait; the job is not kept when it cannot start at once. */
+static bool immediate_failed(struct core *c, const struct core_event *ev, struct core_job *j, struct error *err)
+{
+	const Pb__JobDesc *d = ev->submit.desc;
+	if (!d->has_immediate_sec || j->state != PB__JOB_STATE__PENDING)
+		return false;
+	if (d->immediate_sec > 1 && !j->wait) {
+		j->immediate_until_ms = c->now_ms + d->immediate_sec * 1000ull;
+		timer_add(c, j->immediate_until_ms, TIMER_LIMIT, j->id, 0);
+		return false;
+	}
+	error_set(err, j->wait ? ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE : ESLURM_NODES_BUSY, "--immediate: the job cannot start now (%s)", reason_name(j->wait ? j->wait : REASON_RESOURCES));
+	return true;
+}
+
+static void answer_test(struct core *c, const struct core_event *ev, struct core_job *j, struct error *err)
+{
+	Pb__SubmitRsp *r = rsp_new(c, err);
+	struct arena *a = fx_arena(c);
+	r->has_job_id = true;
+	r->job_id = j->id;
+	if (promise_make(c, j->shape, j) && j->promise) {
+		struct bitset *b = bitset_create(c->node_n);
+		uint32_t cpus = 0;
+		for (uint32_t i = 0; i < j->promise->n; i++) {
+			bitset_set(b, j->promise->on[i].node);
+			cpus += j->promise->on[i].cpus;
+		}
+		char *t = nodes_text(c, b);
+		r->has_est_start = r->has_est_cpus = true;
+		r->est_start = j->promise->start_ms / 1000;
+		r->est_cpus = cpus;
+		r->est_nodes = arena_strdup(a, t);
+		r->est_partition = c->part[j->promise->part]->rec->name;
+		free(t);
+		bitset_destroy(b);
+	}
+	fx_reply(c, ev->token, r);
+}
+
+/* Takes back a job that never was: nobody has seen it, nothing was stored. */
+static void job_unmake(struct core *c, struct core_job *j)
+{
+	size_t n = effects_count(c->fx);
+	job_forget(c, j);
+	struct core_effect *e = (struct core_effect *)effects_at(c->fx, n);
+	e->type = FX_LOG;
+	e->level = LOG_L_DEBUG3;
+	e->text = "a request was refused or only tried";
+}
+
+static int submit_make(struct core *c, const struct core_event *ev, Pb__JobDesc *d, struct core_job **ret, struct error *err)
+{
+	struct core_job *j = job_new(c, ev->submit.test_only ? UINT32_MAX / 2 : job_take_id(c));
+	job_from_desc(c, j, ev, d);
+	job_set_desc(j, d);
+	int r = job_reshape(c, j, d, err);
+	if (r >= 0)
+		r = check_possible(c, j, err);
+	if (r >= 0)
+		r = check_limits(c, j, err);
+	if (r >= 0 && d->array && d->array[0])
+		r = array_init(c, j, d->array, err);
+	if (r >= 0 && d->dependency && d->dependency[0])
+		r = depend_set(c, j, d->dependency, err);
+	while (r >= 0 && j->tasks && depend_by_task(j) && !ev->submit.test_only) { /* each task waits for its own counterpart */
+		struct core_job *t = array_split(c, j);
+		if (t == j)
+			break;
+		queue_update(c, t);
+	}
+	if (r >= 0 && j->task != UINT32_MAX && depend_by_task(j))
+		depend_own_task(j);
+	if (r < 0) {
+		if (!ev->submit.test_only && c->next_id == j->id + 1)
+			c->next_id = j->id; /* the number was given to nobody */
+		job_unmake(c, j);
+		return r;
+	}
+	*ret = j;
+	return 0;
+}
+
+void submit(struct core *c, const struct core_event *ev)
+{
+	struct error err = { 0 };
+	struct core_job *j = NULL;
+	Pb__JobDesc d = *ev->submit.desc;
+	const struct idem *seen = ev->submit.test_only ? NULL : idem_seen(c, ev);
+	if (seen) {
+		if (!ev->submit.idem_hash || memcmp(seen->hash, ev->submit.idem_hash, 32))
+			error_set(&err, ESLURM_IDEM_MISMATCH, "job %u was submitted with this key and other content", seen->job_id);
+		Pb__SubmitRsp *r = rsp_new(c, &err);
+		r->has_job_id = !err.code;
+		r->job_id = seen->job_id;
+		j = job_find(c, seen->job_id);
+		if (!err.code && j && j->alloc && !j->batch)
+			r->alloc = record_alloc_info(c, j, fx_arena(c));
+		fx_reply(c, ev->token, r);
+		return;
+	}
+	if (submit_check(c, ev, &d, &err) < 0 || submit_make(c, ev, &d, &j, &err) < 0) {
+		fx_reply(c, ev->token, rsp_new(c, &err));
+		return;
+	}
+	if (ev->submit.test_only) {
+		answer_test(c, ev, j, &err);
+		job_unmake(c, j);
+		return;
+	}
+	queue_update(c, j);
+	sched_run(c, 64);
+	if (immediate_failed(c, ev, j, &err)) {
+		fx_reply(c, ev->token, rsp_new(c, &err));
+		job_unmake(c, j);
+		return;
+	}
+	if (ev->submit.idem_key && ev->submit.idem_hash)
+		idem_keep(c, j, ev->submit.idem_key, ev->submit.idem_hash, c->now_ms);
+	c->submitted++;
+	if (j->state == PB__JOB_STATE__PENDING)
+		fx_job(c, FX_ACCOUNT_JOB, j);
+	fx_persist(c, j);
+	answer_job(c, ev, j, &err);
+}
