@@ -12,6 +12,7 @@
 #include "noded/handlers.h"
 #include "noded/jobs.h"
 #include "noded/launch.h"
+#include "noded/ping.h"
 #include "noded/registration.h"
 #include "noded/script.h"
 #include "noded/script_env.h"
@@ -27,31 +28,7 @@ static void reply_result(struct wire_req *req, int code, const char *detail)
 
 static void h_ping(struct noded *n, struct wire_req *req)
 {
-	Pb__NodeStatusRsp rsp = PB__NODE_STATUS_RSP__INIT;
-	Pb__NodeRecord node = PB__NODE_RECORD__INIT;
-	size_t count = 0;
-	registration_fill(n, &node);
-	rsp.node = &node;
-	for (struct node_step *st = n->steps; st; st = st->next)
-		count++;
-	Pb__StepAlive2 *alive = xcalloc(count + 1, sizeof *alive), **list = xcalloc(count + 1, sizeof *list);
-	for (struct node_step *st = n->steps; st; st = st->next) {
-		Pb__StepAlive2 *a = list[rsp.n_step] = &alive[rsp.n_step];
-		rsp.n_step++;
-		pb__step_alive2__init(a);
-		a->job_id = st->job_id;
-		a->step_id = st->step_id;
-		a->pid = st->pids;
-		a->n_pid = st->n_pids;
-		a->task = st->tasks;
-		a->n_task = st->n_pids;
-		a->has_stepd_pid = st->pid != 0;
-		a->stepd_pid = (uint32_t)st->pid;
-	}
-	rsp.step = list;
-	wire_reply(req, &rsp.base);
-	free(alive);
-	free(list);
+	ping_start(n, req);
 }
 
 static void h_launch(struct noded *n, struct wire_req *req)

@@ -38,7 +38,7 @@ static pid_t slurmd_pid;
 static uint8_t pub[crypto_sign_PUBLICKEYBYTES], secret[crypto_sign_SECRETKEYBYTES];
 
 static struct { size_t registrations, steps_alive, n; Pb__NodeEvent *event[EVENTS]; char problem[256]; } seen;
-static struct { bool done; int code; char detail[512]; } answer;
+static struct { bool done; int code; size_t pids; char detail[512]; } answer;
 
 static void on_call(struct wire_req *req, void *arg)
 {
@@ -182,7 +182,10 @@ static void on_answer(int code, const ProtobufCMessage *rsp, const char *detail,
 	snprintf(answer.detail, sizeof answer.detail, "%s", detail ? detail : "");
 	if (code || !rsp)
 		return;
-	if (rsp->descriptor == &pb__launch_rsp__descriptor) {
+	if (rsp->descriptor == &pb__node_status_rsp__descriptor) {
+		const Pb__NodeStatusRsp *m = (const Pb__NodeStatusRsp *)rsp;
+		answer.pids = m->n_step ? m->step[0]->n_pid : 0;
+	} else if (rsp->descriptor == &pb__launch_rsp__descriptor) {
 		const Pb__LaunchRsp *m = (const Pb__LaunchRsp *)rsp;
 		answer.code = -(int)m->code;
 		snprintf(answer.detail, sizeof answer.detail, "%s", m->detail ? m->detail : "");
@@ -294,6 +297,9 @@ static void test_restart(void **state)
 	slurmd_stop(SIGKILL);
 	slurmd_start();
 	assert_int_equal(seen.steps_alive, 1);
+	Pb__Empty empty = PB__EMPTY__INIT;
+	assert_int_equal(call(RPC_D_PING, &empty.base), 0);
+	assert_int_equal(answer.pids, 1);
 	slurmd_stop(SIGKILL);
 	write_file("go4", "", 0, 0644);
 	WAIT_FOR(access(xasprintf("%s/spool/done.4.%u", dir, STEP_ID_BATCH), F_OK) == 0);

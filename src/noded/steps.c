@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "noded/jobs.h"
+#include "noded/ping.h"
 #include "noded/steps.h"
 
 #define EVENT_MAX (4u << 20)
@@ -119,6 +120,7 @@ static void step_gone(struct node_step *st)
 		step_clean(st);
 	}
 	jobs_step_end(n, st, event);
+	ping_step_told(n);
 	if (event)
 		pb__stepd_event__free_unpacked(event, NULL);
 	uv_close((uv_handle_t *)&st->pipe, on_step_closed);
@@ -142,6 +144,8 @@ static void step_told(struct node_step *st, const Pb__StepdEvent *e)
 	memcpy(st->pids, e->pid, e->n_pid * sizeof *st->pids);
 	memcpy(st->tasks, e->task, e->n_task * sizeof *st->tasks);
 	st->n_pids = e->n_pid;
+	st->asked = false;
+	ping_step_told(st->node);
 	if (first)
 		jobs_step_adopted(st->node, st);
 }

@@ -4,6 +4,7 @@
  * ids mean nothing and binding would crowd all its tasks on the few real CPUs. Default: a task gets its own equal slice of the step's CPUs
  * when they divide evenly, otherwise all of them. */
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -120,4 +121,24 @@ void affinity_apply(const struct step *s, const struct task *t)
 	CPU_AND(&set, &set, &have);
 	if (CPU_COUNT(&set) && sched_setaffinity(0, sizeof set, &set) < 0)
 		log_error("cannot bind task %u to its CPUs", t->rank);
+}
+
+void affinity_say(const struct step *s, const struct task *t)
+{
+	const char *bind = s->spec ? s->spec->cpu_bind : NULL;
+	cpu_set_t set;
+	char hex[CPUS_MAX / 4 + 1], *at = hex;
+	int top = CPUS_MAX - 4;
+	if (!bind || !(str_starts(bind, "verbose") || str_starts(bind, "v,")) || sched_getaffinity(0, sizeof set, &set) < 0)
+		return;
+	const char *kind = strstr(bind, "none") ? "NONE" : strstr(bind, "map_cpu") ? "MAP" : strstr(bind, "rank") ? "RANK" : "MASK";
+	for (; top >= 0; top -= 4) {
+		unsigned nibble = 0;
+		for (int b = 0; b < 4; b++)
+			nibble |= CPU_ISSET(top + b, &set) ? 1u << b : 0;
+		if (nibble || at != hex)
+			*at++ = "0123456789abcdef"[nibble];
+	}
+	*at = 0;
+	dprintf(2, "cpu-bind=%s - %s, task %2u %2u [%d]: mask 0x%s set\n", kind, s->node, t->rank, t->local, (int)getpid(), hex);
 }

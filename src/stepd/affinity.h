@@ -6,3 +6,5 @@ struct step;
 struct task;
 /* In the child, before it becomes the user. */
 void affinity_apply(const struct step *s, const struct task *t);
+/* --cpu-bind=verbose: one line on the task's stderr. */
+void affinity_say(const struct step *s, const struct task *t);

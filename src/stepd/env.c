@@ -34,12 +34,34 @@ static void env_step_layout(const struct step *s, struct envlist *e)
 	envlist_setf(e, "SLURM_STEP_NUM_TASKS", "%u", layout->num_tasks);
 	envlist_set(e, "SLURM_STEP_TASKS_PER_NODE", per_node);
 	envlist_set(e, "SLURM_TASKS_PER_NODE", per_node);
-	envlist_setf(e, "SLURM_NTASKS", "%u", layout->num_tasks);
-	envlist_setf(e, "SLURM_NPROCS", "%u", layout->num_tasks);
+	if (!s->spec->preserve_env || !envlist_get(e, "SLURM_NTASKS")) {
+		envlist_setf(e, "SLURM_NTASKS", "%u", layout->num_tasks);
+		envlist_setf(e, "SLURM_NPROCS", "%u", layout->num_tasks);
+	}
 	if (!envlist_get(e, "SLURM_NNODES") || !s->spec)
 		envlist_setf(e, "SLURM_NNODES", "%zu", layout->n_node);
 	free(per_node);
 	free(count);
+}
+
+/* "verbose,map_cpu:0,1" as four variables: the whole, how loud, the kind, and its list. */
+static void env_bind(struct envlist *e, const char *name, const char *bind)
+{
+	char var[48], kind[32];
+	if (!bind || !*bind)
+		return;
+	bool verbose = str_starts(bind, "verbose") || str_starts(bind, "v,");
+	if (verbose || str_starts(bind, "quiet") || str_starts(bind, "q,"))
+		bind += strcspn(bind, ",") + (strchr(bind, ',') != NULL);
+	const char *colon = strchr(bind, ':');
+	snprintf(kind, sizeof kind, "%.*s", (int)(colon ? colon + 1 - bind : (long)strlen(bind)), bind);
+	envlist_setf(e, name, "%s%s%s", verbose ? "verbose" : "quiet", *bind ? "," : "", bind);
+	snprintf(var, sizeof var, "%s_VERBOSE", name);
+	envlist_set(e, var, verbose ? "verbose" : "quiet");
+	snprintf(var, sizeof var, "%s_TYPE", name);
+	envlist_set(e, var, kind);
+	snprintf(var, sizeof var, "%s_LIST", name);
+	envlist_set(e, var, colon ? colon + 1 : "");
 }
 
 static void env_step_here(const struct step *s, struct envlist *e)
@@ -57,6 +79,8 @@ static void env_step_here(const struct step *s, struct envlist *e)
 	envlist_set(e, "SLURM_PRIO_PROCESS", "0");
 	envlist_set(e, "SLURM_TOPOLOGY_ADDR", s->node);
 	envlist_set(e, "SLURM_TOPOLOGY_ADDR_PATTERN", "node");
+	env_bind(e, "SLURM_CPU_BIND", s->spec->cpu_bind);
+	env_bind(e, "SLURM_MEM_BIND", s->spec->mem_bind);
 	if (s->spec->has_umask)
 		envlist_setf(e, "SLURM_UMASK", "%04o", s->spec->umask);
 	if (s->spec->io_port) {

@@ -1,5 +1,6 @@
 /* io_pipes.c - streams between tasks and srun (see io_pipes.h)
  *
+ * A stream with --label that goes to a file on the node is read here too and written with the label of its task before each line.
  * Each stream out is read when its pipe has something and the queue to srun has room; a stream that finds no room is stopped and put on the
  * list of waiting ones. Each stream in keeps what its task has not taken; when that is more than STEPIO_BUFFER, srun is not read any more. */
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "stepd/io.h"
 #include "stepd/io_link.h"
 #include "stepd/io_pipes.h"
 #include "stepd/step.h"
@@ -29,7 +31,8 @@ struct stream {                    /* from a task */
 	uint32_t rank;
 	uint8_t type;
 	int fd;
-	bool open, waiting;
+	int file;                  /* labelled: written there; -1: to srun */
+	bool open, waiting, in_line;
 };
 
 struct input {                     /* to a task */
@@ -75,15 +78,15 @@ static int fail(struct step *s, const char *what)
 
 static int stream_make(struct step *s, struct task *t, uint8_t type, int *task_end)
 {
-	int end[2];
+	int end[2], file = *task_end;
 	struct stream *st = &pipes.out[pipes.out_n];
-	if (*task_end >= 0)
+	if (file >= 0 && (!s->spec->label || io_has_terminal(s, t)))
 		return 0;
 	if (pipe2(end, O_CLOEXEC) < 0)
 		return fail(s, "a pipe");
 	*task_end = end[1];
 	close_later(end[1]);
-	*st = (struct stream){ .step = s, .rank = t->rank, .type = type, .fd = end[0], .open = true };
+	*st = (struct stream){ .step = s, .rank = t->rank, .type = type, .fd = end[0], .file = file, .open = true };
 	pipes.out_n++;
 	return 0;
 }
@@ -121,7 +124,7 @@ static int terminal_make(struct step *s, struct task *t)
 	t->in = t->out = t->err = slave;
 	close_later(slave);
 	pipes.pty_local = t->local;
-	pipes.out[pipes.out_n++] = (struct stream){ .step = s, .rank = t->rank, .type = STEPIO_STDOUT, .fd = pipes.master, .open = true };
+	pipes.out[pipes.out_n++] = (struct stream){ .step = s, .rank = t->rank, .type = STEPIO_STDOUT, .fd = pipes.master, .file = -1, .open = true };
 	int copy = fcntl(pipes.master, F_DUPFD_CLOEXEC, 3);
 	pipes.in[t->local] = (struct input){ .step = s, .fd = copy, .rank = t->rank, .open = true };
 	return 0;
@@ -198,9 +201,59 @@ static void stream_close(struct stream *st)
 	uv_close((uv_handle_t *)&st->poll, on_stream_closed);
 }
 
+/* Digits that the highest rank of the step needs. */
+static int label_width(const struct step *s)
+{
+	int width = 1;
+	for (uint32_t n = s->cred->layout->num_tasks; n > 10; n = (n + 9) / 10)
+		width++;
+	return width;
+}
+
+static void label_write(struct stream *st, const char *data, size_t len)
+{
+	struct str out = STR_INIT;
+	int width = label_width(st->step);
+	while (len) {
+		const char *end = memchr(data, '\n', len);
+		size_t n = end ? (size_t)(end + 1 - data) : len;
+		if (!st->in_line)
+			str_addf(&out, "%*u: ", width, st->rank);
+		str_add_n(&out, data, n);
+		st->in_line = !end;
+		data += n;
+		len -= n;
+	}
+	for (size_t at = 0; at < out.len;) {
+		ssize_t n = write(st->file, out.data + at, out.len - at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;                     /* the disk is full: the task cannot be told any more */
+		at += (size_t)n;
+	}
+	str_fini(&out);
+}
+
+static void label_read(struct stream *st)
+{
+	static char buf[READ_MAX];
+	ssize_t n = read(st->fd, buf, sizeof buf);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0)
+		label_write(st, buf, (size_t)n);
+	else
+		stream_close(st);
+}
+
 static void stream_read(struct stream *st)
 {
 	bool discard;
+	if (st->file >= 0) {
+		label_read(st);
+		return;
+	}
 	uint8_t *room = io_link_reserve(st->step, READ_MAX, &discard);
 	if (!room) {
 		uv_poll_stop(&st->poll);

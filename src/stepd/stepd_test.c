@@ -451,6 +451,22 @@ static void test_files_per_task(void **state)
 	free(p);
 }
 
+static void test_label_in_file(void **state)
+{
+	struct plan *p = xmalloc(sizeof *p);
+	struct fake_srun f;
+	(void)state;
+	plan_init(p, 11);
+	srun_listen(&f, p);
+	p->spec.has_label = p->spec.label = true;
+	p->spec.std_out = "lab.%t";
+	Pb__StepdEvent *e = srun_run(&f, p, (char *[]){ "sh", "-c", "echo a; printf b", NULL }, NULL, 0);
+	assert_int_equal(e->status, 0);
+	assert_string_equal(file_text("lab.3"), " 3: a\n 3: b");
+	pb__stepd_event__free_unpacked(e, NULL);
+	free(p);
+}
+
 static int make_dir(void **state)
 {
 	(void)state;
@@ -471,7 +487,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_batch_runs), cmocka_unit_test(test_batch_file_fails), cmocka_unit_test(test_leftovers_are_killed),
 		cmocka_unit_test(test_terminate_escalates), cmocka_unit_test(test_step_output), cmocka_unit_test(test_step_stdin),
 		cmocka_unit_test(test_step_missing_program), cmocka_unit_test(test_step_large), cmocka_unit_test(test_many_tasks),
-		cmocka_unit_test(test_pty), cmocka_unit_test(test_output_file_fails), cmocka_unit_test(test_files_per_task),
+		cmocka_unit_test(test_pty), cmocka_unit_test(test_output_file_fails), cmocka_unit_test(test_files_per_task), cmocka_unit_test(test_label_in_file),
 	};
 	if (argc < 2)
 		return fprintf(stderr, "usage: stepd_test PATH-OF-SLURMSTEPD\n"), 2;

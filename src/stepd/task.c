@@ -78,6 +78,7 @@ static void child_run(struct step *s, struct task *t)
 	signals_reset();
 	umask((mode_t)step_umask(s));
 	io_child(s, t);
+	affinity_say(s, t);
 	user_chdir(s, work_dir(s));
 	char **env = env_task(s, t);
 	env = prolog_run(s, t, env);
