@@ -54,12 +54,10 @@ const char *conf_gres_autodetect(const struct conf *c, const char *node_name);
 bool conf_controller(const struct conf *c, size_t i, const char **ret_host, const char **ret_addr, uint16_t *ret_port);
 /* Rows of `scontrol show config` in its order: key and value as the reference prints them. */
 struct conf_show_row { char *key, *value; bool cgroup; };
-size_t conf_show_rows(const struct conf *c, uint64_t now, struct conf_show_row **ret);
-void conf_show_free(struct conf_show_row *rows, size_t n);
 /* What only slurmctld knows of these rows. */
 struct conf_show_live { uint64_t boot_time; uint32_t next_job_id; };
-/* The reply to RPC CONFIG_SHOW: freed with pb__config_rsp__free_unpacked(r, NULL). */
-Pb__ConfigRsp *conf_show_rsp(const struct conf *c, uint64_t now, const struct conf_show_live *live);
+size_t conf_show_rows(const struct conf *c, const struct conf_show_live *live, struct conf_show_row **ret);
+void conf_show_free(struct conf_show_row *rows, size_t n);
 /* The files as read, to hand to configless nodes; hash of all. */
 size_t conf_files(const struct conf *c, const struct conf_text **ret);
 uint64_t conf_hash(const struct conf *c);

@@ -190,6 +190,30 @@ static int words_check(const struct conf_row *r, const char *text, const char **
 	return 0;
 }
 
+char *conf_words_canon(enum conf_key k, const char *text)
+{
+	struct str out = STR_INIT;
+	for (const char *p = rows[k].range; *p;) {
+		size_t n = strcspn(p, "|");
+		const char *w = p + (*p == '~' || *p == '!');
+		size_t wn = n - (size_t)(w - p);
+		for (const char *t = text; *t;) {
+			size_t tn = strcspn(t, ",");
+			if (tn == wn && !strncasecmp(t, w, wn)) {
+				str_add(&out, out.len ? "," : "");
+				str_add_n(&out, w, wn);
+				break;
+			}
+			t += tn + (t[tn] == ',');
+		}
+		p += n + (p[n] == '|');
+	}
+	if (out.len)
+		return str_take(&out);
+	str_fini(&out);
+	return NULL;
+}
+
 /* --- values -------------------------------------------------------------------------------------- */
 bool conf_bool_parse(const char *text, bool *ret)
 {

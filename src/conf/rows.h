@@ -9,7 +9,7 @@
 
 enum conf_section { SEC_SLURM, SEC_SHOW, SEC_NODE, SEC_DOWN, SEC_NODESET, SEC_PART, SEC_POWER, SEC_GRES, SEC_CGROUP, SEC_DBD, SEC_TOPO, SEC_JOBC, SEC_OCI, SEC_ACCT, SEC_HELP, SEC_MPI, SEC_BB, SEC_COUNT };
 enum conf_type { CT_STR, CT_ONE, CT_WORDS, CT_NUM, CT_BOOL, CT_SECS, CT_MINS, CT_MAXT, CT_HMS, CT_MB, CT_LEVEL, CT_PORT, CT_LIST, CT_USER, CT_HOSTS };
-enum conf_show { SHOW_NONE, SHOW_STR, SHOW_NUM, SHOW_SEC, SHOW_MIN, SHOW_USEC, SHOW_PCT, SHOW_NPM, SHOW_YN, SHOW_B01, SHOW_HMS, SHOW_UPPER, SHOW_OWN };
+enum conf_show { SHOW_NONE, SHOW_STR, SHOW_NUM, SHOW_SEC, SHOW_MIN, SHOW_USEC, SHOW_PCT, SHOW_NPM, SHOW_YN, SHOW_HMS, SHOW_CANON, SHOW_UPPER, SHOW_PC1, SHOW_MB, SHOW_MSEC, SHOW_OWN };
 enum conf_apply { APPLY_LIVE, APPLY_START, APPLY_OLD };
 enum conf_status { STATUS_WORKS, STATUS_HARMLESS, STATUS_WARN, STATUS_TODO };
 
@@ -30,6 +30,8 @@ const char *conf_section_name(enum conf_section s);
 /* Is `text` a value of that key? *ret_num: its number, where the type has one. err says what would be right. A word that is known but does not work
  * is refused with -ESLURM_NOT_SUPPORTED. *ret_unknown (of WORDS with an open list): first unknown word, points into text, or NULL. */
 int conf_value_check(enum conf_key k, const char *text, uint64_t *ret_num, const char **ret_unknown, struct error *err);
+/* The words of a list in the order and spelling of the row's range; NULL: none of them. malloc'd. */
+char *conf_words_canon(enum conf_key k, const char *text);
 /* The number of a text that was checked before. */
 uint64_t conf_value_num(enum conf_key k, const char *text);
 bool conf_bool_parse(const char *text, bool *ret);

@@ -111,6 +111,8 @@ static int pair_scan(struct scan *s, size_t *at, struct error *err)
 		while (t[i] && !isspace((unsigned char)t[i]))
 			i++;
 		value_end = i;
+		if (value_end == value)
+			return bad(s, key, err, "expected a value after");
 	}
 	struct scan_pair p = { .key = t + key, .value = t + value, .key_len = key_end - key };
 	place(s, key, &p.line, &p.col);

@@ -14,11 +14,14 @@ uint64_t conf_hash(const struct conf *c) { return c->hash; }
 
 const char *conf_str(const struct conf *c, enum conf_key k)
 {
-	const char *v = c->value[k].set ? c->value[k].text : conf_row(k)->def;
-	if (!*v || !strcasecmp(v, "(null)"))
+	const char *v = c->value[k].set && *c->value[k].text && strcasecmp(c->value[k].text, "(null)") ? c->value[k].text : conf_row(k)->def;
+	if (!*v)
 		return NULL;
-	/* "none" unsets a program or plugin, as in the reference */
-	return conf_row(k)->type == CT_STR && !strcasecmp(v, "none") ? NULL : v;
+	/* "none" and ".../none" unset a program or plugin that has no default, as in the reference */
+	size_t n = strlen(v);
+	bool none = n >= 4 && !strcasecmp(v + n - 4, "none") && (n == 4 || v[n - 5] == '/');
+	enum conf_type t = conf_row(k)->type;
+	return none && (t == CT_STR || ((t == CT_ONE || t == CT_WORDS) && !*conf_row(k)->def)) ? NULL : v;
 }
 
 uint64_t conf_num(const struct conf *c, enum conf_key k)

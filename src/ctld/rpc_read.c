@@ -283,12 +283,23 @@ void rpc_part_list(struct ctld *d, struct wire_req *req)
 }
 
 /* --- the rest --------------------------------------------------------------------------------- */
+static uint32_t next_job_id(const struct core *core)
+{
+	const char *name;
+	int64_t value;
+	for (size_t i = 0; core_counter(core, i, &name, &value); i++)
+		if (!strcmp(name, "next_job_id"))
+			return (uint32_t)value;
+	return 1;
+}
+
 void rpc_config_show(struct ctld *d, struct wire_req *req)
 {
 	Pb__ConfigRsp rsp = PB__CONFIG_RSP__INIT;
 	struct conf_show_row *row;
 	rsp.now = ctld_now_ms() / 1000;
-	size_t n = conf_show_rows(d->conf, rsp.now, &row);
+	const struct conf_show_live live = { .boot_time = d->boot_ms / 1000, .next_job_id = next_job_id(d->core) };
+	size_t n = conf_show_rows(d->conf, &live, &row);
 	Pb__KeyValue *kv = xcalloc(n + 1, sizeof *kv);
 	rsp.value = xcalloc(n + 1, sizeof *rsp.value);
 	rsp.cgroup = xcalloc(n + 1, sizeof *rsp.cgroup);
