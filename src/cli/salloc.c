@@ -267,6 +267,8 @@ static Pb__AllocInfo *alloc_get(struct client *c, struct jobopt *o)
 	} else {
 		if (!o->quiet)
 			submit_user_msg(cmd, rsp->user_msg);
+		if (o->desc->hold && !rsp->user_msg)
+			say("Job is in held state, pending scheduler release");
 		atomic_store(&held.job_id, rsp->job_id);
 		alloc = rsp->alloc;
 		rsp->alloc = NULL;

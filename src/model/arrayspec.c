@@ -1,6 +1,7 @@
 /* arrayspec.c - the argument of --array
  * The list is an idset; '%' and a limit may follow; one pair of brackets round all is allowed, as squeue prints them. Empty pieces between commas
  * are passed over, as the reference does; unlike it, what stands behind '%' must be a number. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,9 +59,11 @@ int arrayspec_parse(const char *text, uint32_t max_array_size, struct arrayspec 
 			rc = bad(err, text, "the limit behind '%' is not a number");
 		free(limit_copy);
 	}
-	if (rc == 0 && idset_parse(list, max_array_size, &tasks, &why) < 0) {
-		rc = error_set(err, ESLURM_INVALID_ARRAY, "%.400s", why.line);
-		error_hint(err, "Indexes must be below %u (MaxArraySize).", max_array_size);
+	if (rc == 0 && (rc = idset_parse(list, max_array_size, &tasks, &why)) < 0) {
+		if (rc == -ERANGE)
+			rc = error_set(err, ESLURM_INVALID_ARRAY, "array \"%.200s\": indexes must be below %u (MaxArraySize)", text, max_array_size);
+		else
+			rc = error_set(err, ESLURM_INVALID_ARRAY, "%.400s", why.line);
 	}
 	free(list);
 	if (rc < 0)

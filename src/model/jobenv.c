@@ -399,7 +399,9 @@ void jobenv_add_batch(struct envlist *e, const Pb__JobRecord *job, int pid)
 	envlist_set(e, "SLURM_LOCALID", "0");
 	envlist_set(e, "SLURM_GTIDS", "0");
 	envlist_setf(e, "SLURM_TASK_PID", "%d", pid);
-	envlist_set(e, "SLURM_PRIO_PROCESS", "0");
+	envlist_set_default(e, "SLURM_PRIO_PROCESS", "0");
+	envlist_set(e, "ENVIRONMENT", "BATCH");
+	envlist_set_default(e, "TMPDIR", "/tmp");
 	/* sbatch put SLURM_SUBMIT_DIR and _HOST into the environment it sent; they are made up only where it did not. */
 	if (job->desc && job->desc->work_dir)
 		envlist_set_default(e, "SLURM_SUBMIT_DIR", job->desc->work_dir);
