@@ -9,6 +9,9 @@
 #include "base/log.h"
 #include "cli/showcmd.h"
 
+/* show_call looks at one number for all lists. */
+_Static_assert(PB_JobListRsp_code == 3 && PB_StepListRsp_code == 3 && PB_NodeListRsp_code == 3 && PB_PartListRsp_code == 3, "code is field 3 of each list");
+
 void show_start(const char *prog)
 {
 	log_init(prog, LOG_L_INFO);
@@ -47,15 +50,19 @@ int show_call(struct client *c, enum rpc rpc, const ProtobufCMessage *req, unsig
 	/* `now` comes after the long list in most replies: look at tags only. */
 	struct wire_skim skim;
 	struct wire_field f;
+	uint64_t code = 0;
 	wire_skim_start(&skim, *ret, *len);
-	while (wire_skim_next(&skim, &f))
+	while (wire_skim_next(&skim, &f)) {
 		if (f.number == now_field)
 			show_env.now = f.value;
-	if (!skim.bad)
+		else if (f.number == PB_JobListRsp_code && f.type == 0)
+			code = f.value;
+	}
+	if (!skim.bad && !code)
 		return 0;
 	free(*ret);
 	*ret = NULL;
-	return error_set(err, ESLURM_PROTOCOL, "The controller's answer is malformed");
+	return skim.bad ? error_set(err, ESLURM_PROTOCOL, "The controller's answer is malformed") : error_set(err, (int)code, "%s", error_text((int)code));
 }
 
 void show_walk_start(struct show_walk *w, const uint8_t *data, size_t len, unsigned field)

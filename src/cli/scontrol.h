@@ -1,0 +1,41 @@
+/* scontrol.h - parts of scontrol: what each keyword does
+ * scontrol.c reads options, keeps the command table and the prompt; scontrol_job.c and scontrol_node.c print records as the
+ * reference lays them out; scontrol_show.c finds what "show" is asked for; scontrol_update.c and scontrol_op.c change things. */
+#pragma once
+#include "cli/showcmd.h"
+
+struct scontrol {
+	bool all, details, one_line, quiet, future;
+	const char *json, *yaml;         /* parser asked for; "" default; NULL: text */
+	unsigned verbose;
+	int64_t uid;                     /* -u; -1: not given */
+	int exit_code;
+	const char *const *argv;         /* of the process, for the meta block of --json */
+	int argc;
+	struct client *client_;          /* opened when first needed */
+};
+struct client *scontrol_client(struct scontrol *s);
+/* Remember a failure: message to stderr (unless --quiet), exit status 1. */
+void scontrol_fail(struct scontrol *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Records as text. */
+void put_job_record(struct str *out, struct jobview *v, const struct scontrol *s);
+void put_step_record(struct str *out, const struct msgview *m, const struct scontrol *s);
+void put_node_record(struct str *out, const struct msgview *m, const struct scontrol *s);
+void put_part_record(struct str *out, const struct msgview *m, const struct scontrol *s);
+
+/* Keywords: argv[0] is the keyword itself. */
+typedef void (*scontrol_fn)(struct scontrol *s, int argc, char **argv);
+void scontrol_show(struct scontrol *s, int argc, char **argv);
+void scontrol_completing(struct scontrol *s, int argc, char **argv);
+void scontrol_update(struct scontrol *s, int argc, char **argv);
+void scontrol_create(struct scontrol *s, int argc, char **argv);
+void scontrol_delete(struct scontrol *s, int argc, char **argv);
+void scontrol_job_op(struct scontrol *s, int argc, char **argv);
+void scontrol_notify(struct scontrol *s, int argc, char **argv);
+void scontrol_ping(struct scontrol *s, int argc, char **argv);
+void scontrol_reconfigure(struct scontrol *s, int argc, char **argv);
+void scontrol_shutdown(struct scontrol *s, int argc, char **argv);
+void scontrol_write(struct scontrol *s, int argc, char **argv);
+void scontrol_errnumstr(struct scontrol *s, int argc, char **argv);
+void scontrol_wait_job(struct scontrol *s, int argc, char **argv);
