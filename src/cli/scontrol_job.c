@@ -235,7 +235,7 @@ static void put_alloc_lines(struct str *out, struct jobview *v, const struct sco
 	struct wire_field f;
 	size_t n = 0;
 	const struct msgview *alloc = jobview_alloc(v);
-	if (!s->details || job_state_is_final(jobview_state(v)) || !msgview_has(alloc, PB_Alloc_part))
+	if (!s->details || !msgview_has(alloc, PB_Alloc_part))
 		return;
 	for (size_t at = 0; msgview_each(alloc, PB_Alloc_part, &at, &f);) {
 		(void)msgview_read(&part, f.data, f.len);
