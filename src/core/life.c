@@ -175,6 +175,7 @@ void life_finish(struct core *c, struct core_job *j)
 	}
 	drop_alloc(c, j);
 	j->requeue_pending = false;
+	j->flags &= ~(uint32_t)(JOBF_REQUEUED | JOBF_REQUEUE_HOLD); /* shown while its nodes clean up */
 	j->blob_stale = true;
 	queue_update(c, j);
 	fx_persist(c, j);

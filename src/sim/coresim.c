@@ -1,0 +1,361 @@
+/* coresim.c - random events against the core, every invariant checked after each (core_check), all from one seed
+ *
+ * Beside core_check an own simple model watches: every job acknowledged is known until it was ended and forgotten, no id is given twice, a
+ * finished job never runs again unless it was requeued; and when the faults stop, everything that can run runs to its end.
+ * Usage: coresim SEED [EVENTS]; the seed is printed first. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "model/states.h"
+#include "sim/world.h"
+
+enum { NODES = 12, JOBS_MAX = 4096 };
+struct sim { struct world w; uint64_t random; uint32_t id[JOBS_MAX], ids, highest; uint64_t refused, accepted; };
+
+static uint32_t draw(struct sim *s, uint32_t below)
+{
+	s->random ^= s->random << 13;
+	s->random ^= s->random >> 7;
+	s->random ^= s->random << 17;
+	return (uint32_t)(s->random >> 20) % below;
+}
+
+static bool chance(struct sim *s, uint32_t percent) { return draw(s, 100) < percent; }
+static uint32_t any_job(struct sim *s) { return s->ids ? s->id[draw(s, s->ids)] : 1; }
+static uint32_t script_sec(struct world *w, uint32_t id)
+{
+	struct sim *s = w->arg;
+	(void)id;
+	return 1 + draw(s, 1500);
+}
+
+static void submit(struct sim *s)
+{
+	Pb__JobDesc d = PB__JOB_DESC__INIT;
+	char dep[64], array[32];
+	struct core_event ev = world_event(&s->w, EV_SUBMIT, 1001 + draw(s, 2));
+	d.name = (char *)(chance(s, 50) ? "x" : "y");
+	d.has_batch = true;
+	d.batch = chance(s, 85);
+	d.has_min_nodes = chance(s, 50);
+	d.min_nodes = 1 + draw(s, chance(s, 20) ? NODES : 3);
+	d.has_num_tasks = chance(s, 60);
+	d.num_tasks = 1 + draw(s, 12);
+	d.has_cpus_per_task = chance(s, 30);
+	d.cpus_per_task = 1 + draw(s, 4);
+	d.has_time_limit_min = chance(s, 80);
+	d.time_limit_min = 1 + draw(s, 30);
+	d.has_mem_per_node = chance(s, 20);
+	d.mem_per_node = draw(s, 8000);
+	d.tres_per_node = (char *)(chance(s, 20) ? "gres/gpu:2" : NULL);
+	d.tres_per_job = (char *)(!d.tres_per_node && chance(s, 15) ? "gres/gpu:3" : NULL);
+	d.exclusive = (char *)(chance(s, 8) ? "node" : NULL);
+	d.partition = (char *)(chance(s, 20) ? "short,main" : chance(s, 30) ? "short" : NULL);
+	d.req_nodes = (char *)(chance(s, 4) ? "n1,n3" : NULL);
+	d.features = (char *)(chance(s, 8) ? "big|fast" : NULL);
+	d.has_hold = d.hold = chance(s, 4);
+	d.has_requeue = chance(s, 30);
+	d.requeue = chance(s, 50);
+	d.has_nice = chance(s, 20);
+	d.nice = (int)draw(s, 1000);
+	if (chance(s, 10)) {
+		d.has_begin_time = true;
+		d.begin_time = s->w.now_ms / 1000 + draw(s, 900);
+	}
+	if (chance(s, 15)) {
+		static const char *const kind[] = { "after", "afterany", "afterok", "afternotok", "singleton" };
+		uint32_t k = draw(s, 5);
+		snprintf(dep, sizeof dep, k == 4 ? "%s" : "%s:%u", kind[k], any_job(s));
+		d.dependency = dep;
+		d.has_kill_on_invalid_dep = true;
+		d.kill_on_invalid_dep = chance(s, 50);
+	}
+	if (d.batch && chance(s, 10)) {
+		snprintf(array, sizeof array, chance(s, 50) ? "0-%u%%2" : "1-%u", 2 + draw(s, 8));
+		d.array = array;
+	}
+	ev.submit.desc = &d;
+	ev.submit.test_only = chance(s, 5);
+	world_step(&s->w, &ev);
+	const Pb__SubmitRsp *r = (const Pb__SubmitRsp *)world_answer(&s->w, ev.token);
+	if (!r || (r->code && r->has_job_id)) {
+		printf("a submission has no answer, or two\n");
+		abort();
+	}
+	s->refused += r->code != 0;
+	if (r->code || ev.submit.test_only)
+		return;
+	if (r->job_id <= s->highest) {
+		printf("job id %u was given before (highest %u)\n", r->job_id, s->highest);
+		abort();
+	}
+	s->highest = r->job_id;
+	s->accepted++;
+	s->id[s->ids < JOBS_MAX ? s->ids++ : draw(s, JOBS_MAX)] = r->job_id;
+}
+
+/* Ids of array tasks are given as they start. */
+static void note_highest(struct sim *s)
+{
+	for (uint64_t cur = s->highest + 1;;) {
+		const struct core_job *j = core_job_next(s->w.core, &cur);
+		if (!j)
+			break;
+		if (core_job_id(j) > s->highest)
+			s->highest = core_job_id(j);
+	}
+}
+
+static void operate(struct sim *s)
+{
+	struct core_event ev = world_event(&s->w, EV_JOB_OP, 0);
+	Pb__JobOpReq q = PB__JOB_OP_REQ__INIT;
+	static const Pb__JobOpReq__Op ops[] = { PB__JOB_OP_REQ__OP__HOLD, PB__JOB_OP_REQ__OP__RELEASE, PB__JOB_OP_REQ__OP__REQUEUE,
+		PB__JOB_OP_REQ__OP__REQUEUE_HOLD, PB__JOB_OP_REQ__OP__SUSPEND, PB__JOB_OP_REQ__OP__RESUME, PB__JOB_OP_REQ__OP__TOP, PB__JOB_OP_REQ__OP__RELEASE };
+	char id[40];
+	snprintf(id, sizeof id, chance(s, 15) ? "%u_1" : "%u", any_job(s));
+	q.op = ops[draw(s, 8)];
+	q.id = id;
+	ev.job_op = &q;
+	world_step(&s->w, &ev);
+}
+
+static void cancel(struct sim *s)
+{
+	struct core_event ev = world_event(&s->w, EV_KILL, 0);
+	Pb__KillReq q = PB__KILL_REQ__INIT;
+	char id[40], *list = id;
+	snprintf(id, sizeof id, chance(s, 20) ? "%u_[1-3]" : "%u", any_job(s));
+	q.id = &list;
+	q.n_id = 1;
+	if (chance(s, 2)) {
+		q.n_id = 0;
+		q.name = (char *)"x";
+	}
+	ev.kill = &q;
+	world_step(&s->w, &ev);
+}
+
+static void update(struct sim *s)
+{
+	struct core_event ev = world_event(&s->w, EV_JOB_UPDATE, 0);
+	static const char *const set[][2] = { { "TimeLimit", "5" }, { "TimeLimit", "+3" }, { "Priority", "77" }, { "Partition", "main" }, { "NumNodes", "2" },
+		{ "Nice", "5" }, { "Features", "big" }, { "ArrayTaskThrottle", "1" }, { "ArrayTaskThrottle", "0" }, { "Dependency", "" }, { "Comment", "c" },
+		{ "ReqNodeList", "n2" }, { "Gres", "gpu:1" }, { "StartTime", "now" } };
+	uint32_t k = draw(s, sizeof set / sizeof set[0]);
+	Pb__KeyValue kv = PB__KEY_VALUE__INIT, *list = &kv;
+	Pb__JobUpdateReq q = PB__JOB_UPDATE_REQ__INIT;
+	char id[40], *ids = id;
+	snprintf(id, sizeof id, chance(s, 20) ? "%u_2" : "%u", any_job(s));
+	kv.key = (char *)set[k][0];
+	kv.value = (char *)set[k][1];
+	q.id = &ids;
+	q.n_id = 1;
+	q.set = &list;
+	q.n_set = 1;
+	ev.job_update = &q;
+	world_step(&s->w, &ev);
+}
+
+static void node_word(struct sim *s, const char *state)
+{
+	struct core_event ev = world_event(&s->w, EV_NODE_UPDATE, 0);
+	Pb__NodeUpdateReq q = PB__NODE_UPDATE_REQ__INIT;
+	Pb__KeyValue a = PB__KEY_VALUE__INIT, b = PB__KEY_VALUE__INIT, *list[] = { &a, &b };
+	a.key = (char *)"State";
+	a.value = (char *)state;
+	b.key = (char *)"Reason";
+	b.value = (char *)"by chance";
+	q.nodes = s->w.node[draw(s, NODES)].name;
+	q.set = list;
+	q.n_set = 2;
+	ev.node_update = &q;
+	world_step(&s->w, &ev);
+}
+
+static void part_word(struct sim *s)
+{
+	struct core_event ev = world_event(&s->w, EV_PART_UPDATE, 0);
+	Pb__PartUpdateReq q = PB__PART_UPDATE_REQ__INIT;
+	Pb__KeyValue a = PB__KEY_VALUE__INIT, *list = &a;
+	a.key = (char *)(chance(s, 50) ? "State" : "MaxTime");
+	a.value = (char *)(a.key[0] == 'S' ? chance(s, 70) ? "UP" : "DOWN" : chance(s, 50) ? "10" : "60");
+	q.name = (char *)"short";
+	q.set = &list;
+	q.n_set = 1;
+	ev.part_update = &q;
+	world_step(&s->w, &ev);
+}
+
+static void step_of(struct sim *s)
+{
+	struct core_event ev = world_event(&s->w, EV_STEP_CREATE, 0);
+	Pb__StepDesc d = PB__STEP_DESC__INIT;
+	d.job_id = any_job(s);
+	d.has_num_tasks = true;
+	d.num_tasks = 1 + draw(s, 4);
+	d.has_exact = d.has_overlap = true;
+	d.exact = chance(s, 60);
+	d.overlap = chance(s, 20);
+	d.tres_per_node = (char *)(chance(s, 30) ? "gres/gpu:1" : "none");
+	d.has_immediate_sec = chance(s, 50);
+	d.immediate_sec = draw(s, 3);
+	ev.step_create = &d;
+	world_step(&s->w, &ev);
+	const Pb__StepCreateRsp *r = (const Pb__StepCreateRsp *)world_answer(&s->w, ev.token);
+	if (!r || r->code || chance(s, 30))
+		return;
+	ev = world_event(&s->w, EV_STEP_DONE, 0);
+	ev.step_done.job_id = d.job_id;
+	ev.step_done.step_id = r->step_id;
+	world_step(&s->w, &ev);
+}
+
+static void job_done(struct sim *s)
+{
+	uint32_t id = any_job(s);
+	Pb__JobRecord *r = world_job(&s->w, id);
+	if (r && r->state == PB__JOB_STATE__RUNNING && !r->desc->batch) {
+		struct core_event ev = world_event(&s->w, EV_JOB_DONE, 0);
+		ev.job_done.job_id = id;
+		world_step(&s->w, &ev);
+	} else if (r && r->state == PB__JOB_STATE__RUNNING)
+		world_batch_done(&s->w, id, chance(s, 30) ? 256 : 0);
+	if (r)
+		pb__job_record__free_unpacked(r, NULL);
+}
+
+static void happen(struct sim *s)
+{
+	uint32_t k = draw(s, 100), n = draw(s, NODES);
+	if (k < 36)
+		submit(s);
+	else if (k < 56)
+		world_advance(&s->w, s->w.now_ms + draw(s, 120000));
+	else if (k < 66)
+		job_done(s);
+	else if (k < 72)
+		cancel(s);
+	else if (k < 78)
+		operate(s);
+	else if (k < 83)
+		update(s);
+	else if (k < 90)
+		step_of(s);
+	else if (k < 92 && s->w.node[n].alive)
+		world_node_kill(&s->w, n);
+	else if (k < 95)
+		world_node_register(&s->w, n, chance(s, 30));
+	else if (k < 96)
+		node_word(s, chance(s, 50) ? "DRAIN" : "DOWN");
+	else if (k < 98)
+		node_word(s, "RESUME");
+	else if (k < 99)
+		part_word(s);
+	else if (chance(s, 30))
+		world_restart(&s->w);
+	note_highest(s);
+}
+
+/* No more faults: what can run must. */
+static void heal(struct sim *s)
+{
+	struct core_event ev = world_event(&s->w, EV_PART_UPDATE, 0);
+	Pb__PartUpdateReq q = PB__PART_UPDATE_REQ__INIT;
+	Pb__KeyValue a = PB__KEY_VALUE__INIT, b = PB__KEY_VALUE__INIT, *list[] = { &a, &b };
+	a.key = (char *)"State";
+	a.value = (char *)"UP";
+	b.key = (char *)"MaxTime";
+	b.value = (char *)"UNLIMITED";
+	q.name = (char *)"short";
+	q.set = list;
+	q.n_set = 2;
+	ev.part_update = &q;
+	world_step(&s->w, &ev);
+	for (uint32_t i = 0; i < NODES * 8; i++)
+		node_word(s, "RESUME");
+	for (uint32_t i = 0; i < NODES; i++)
+		world_node_register(&s->w, i, false);
+	for (uint32_t i = 0; i < NODES * 8; i++)
+		node_word(s, "RESUME");
+}
+
+static uint32_t left_over(struct sim *s, bool end_interactive)
+{
+	uint32_t left = 0;
+	for (uint64_t cur = 0;;) {
+		const struct core_job *j = core_job_next(s->w.core, &cur);
+		Pb__JobVolatile v;
+		if (!j)
+			break;
+		core_job_volatile(s->w.core, j, &v);
+		uint32_t id = core_job_id(j);
+		if (core_job_is_running(j) && end_interactive) {
+			struct core_event ev = world_event(&s->w, EV_JOB_DONE, 0);
+			ev.job_done.job_id = id;
+			world_step(&s->w, &ev);
+		} else if (!core_job_is_finished(j) && (core_job_is_running(j) || v.reason == REASON_RESOURCES || v.reason == REASON_PRIORITY || v.reason == REASON_NONE))
+			left++;
+	}
+	return left;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, events = argc > 2 ? strtoull(argv[2], NULL, 10) : 5000;
+	struct sim s = { .random = seed * 0x9e3779b97f4a7c15ull + 1 };
+	printf("seed %llu, %llu events\n", (unsigned long long)seed, (unsigned long long)events);
+	fflush(stdout);
+	world_init(&s.w);
+	s.w.run_sec = script_sec;
+	s.w.arg = &s;
+	s.w.clean = seed % 2;
+	s.w.params.slurmd_timeout_sec = 60;
+	s.w.params.backfill = seed % 4 != 3;
+	s.w.params.priority_multifactor = seed % 3 == 0;
+	s.w.params.weight_age = 1000;
+	for (uint32_t i = 0; i < NODES; i++) {
+		char name[16];
+		Pb__NodeRecord r = PB__NODE_RECORD__INIT;
+		Pb__NodeGres g = PB__NODE_GRES__INIT, *list = &g;
+		snprintf(name, sizeof name, "n%u", i);
+		r.name = name;
+		r.has_cpus = r.has_real_memory = r.has_threads = true;
+		r.cpus = i % 3 ? 8 : 16;
+		r.threads = i % 4 == 1 ? 2 : 1;
+		r.real_memory = 8000 + 1000 * i;
+		r.features = (char *)(i % 2 ? "big" : "fast");
+		g.name = (char *)"gpu";
+		g.count = 4;
+		g.files = (char *)"/dev/x";
+		r.gres_list = &list;
+		r.n_gres_list = i % 2;
+		world_add_node(&s.w, &r);
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		Pb__PartitionRecord r = PB__PARTITION_RECORD__INIT;
+		r.name = (char *)(i ? "short" : "main");
+		r.nodes = (char *)(i ? "n[0-7]" : "n[0-11]");
+		r.has_is_default = true;
+		r.is_default = !i;
+		r.has_priority_tier = true;
+		r.priority_tier = i + 1;
+		world_add_part(&s.w, &r);
+	}
+	world_start(&s.w);
+	for (uint64_t i = 0; i < events; i++)
+		happen(&s);
+	heal(&s);
+	uint32_t left = 1;
+	for (uint32_t i = 0; i < 2000 && left; i++) {
+		world_advance(&s.w, s.w.now_ms + 600000);
+		(void)left_over(&s, true);
+		left = left_over(&s, false);
+	}
+	printf("%llu steps, %llu jobs accepted, %llu refused, %llu launches, %u left over\n", (unsigned long long)s.w.steps, (unsigned long long)s.accepted,
+		(unsigned long long)s.refused, (unsigned long long)s.w.launches, left);
+	world_fini(&s.w);
+	return left != 0;
+}
