@@ -193,7 +193,8 @@ void array_restore(struct core *c, struct core_job *j, const Pb__JobRecord *m)
 		j->tasks = bitset_create(size);
 		memcpy(j->tasks->bits, b->bits, j->tasks->words * sizeof(uint64_t));
 		j->array = array_get(c, m->array_job_id, size);
-		j->array->head = j;
+		if (!job_state_is_final(j->state))
+			j->array->head = j;
 	} else {
 		j->array = array_get(c, m->array_job_id, m->has_array_task_id ? m->array_task_id + 1 : 1);
 		j->task = m->has_array_task_id ? m->array_task_id : 0;

@@ -84,7 +84,7 @@ static void check_job(const struct core *c, const struct core_job *j)
 	assert(!live || j->alloc);
 	assert(!(j->flags & JOBF_COMPLETING) || j->alloc);
 	assert(!j->promise || (j->qnode.in && j->promise->job == j));
-	assert(!j->tasks || (pending && j->array && j->array->head == j && !bitset_empty(j->tasks)));
+	assert(!j->tasks || (j->array && (j->array->head == j) == pending && (pending || job_state_is_final(j->state)) && !bitset_empty(j->tasks)));
 	assert((j->task == UINT32_MAX) || j->array->job_of[j->task] == j->id);
 	assert((j->end_prev || j->end_next || c->end_first == j) == (job_state_is_final(j->state) && !(j->flags & JOBF_COMPLETING)));
 	if (j->alloc)
@@ -94,7 +94,8 @@ static void check_job(const struct core *c, const struct core_job *j)
 static void check_arrays(const struct core *c)
 {
 	for (const struct array *a = c->arrays; a; a = a->hh.next) {
-		uint32_t jobs = a->head != NULL, running = 0, pending = 0;
+		const struct core_job *own = job_find(c, a->id);
+		uint32_t jobs = a->head || (own && own->array == a && own->tasks), running = 0, pending = 0;
 		for (uint32_t i = 0; i < a->size; i++) {
 			const struct core_job *j = a->job_of[i] ? job_find(c, a->job_of[i]) : NULL;
 			assert(!a->job_of[i] || (j && j->array == a && j->task == i));

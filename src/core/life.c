@@ -200,6 +200,8 @@ void job_end(struct core *c, struct core_job *j, uint32_t state, uint32_t flags)
 		steps_and_counters(c, j);
 	j->state = (uint8_t)state;
 	array_count(j);
+	if (j->tasks)
+		j->array->head = NULL; /* no task of it waits any more */
 	j->flags = flags | (j->alloc && j->alloc->left ? JOBF_COMPLETING : 0);
 	j->end = now_sec(c);
 	j->requeue_pending = false;
@@ -259,6 +261,8 @@ void job_requeue(struct core *c, struct core_job *j, bool hold, uint32_t flags, 
 	if (active && j->alloc->left)
 		job_terminate(c, j, NULL, j->x && j->x->why ? j->x->why : "DUE TO JOB REQUEUE", false);
 	j->state = PB__JOB_STATE__PENDING;
+	if (j->tasks)
+		j->array->head = j;
 	j->flags = flags | JOBF_REQUEUED | (j->alloc && j->alloc->left ? JOBF_COMPLETING : 0);
 	j->restarts++;
 	j->requeue_pending = true;
@@ -410,6 +414,8 @@ void job_cancel(struct core *c, struct core_job *j, uint32_t uid)
 		queue_remove(c, j);
 		j->state = PB__JOB_STATE__CANCELLED;
 		array_count(j);
+		if (j->tasks)
+			j->array->head = NULL;
 		j->flags &= ~JOBF_REQUEUED;
 		j->end = now_sec(c);
 		c->cancelled++;

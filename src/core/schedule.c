@@ -60,6 +60,7 @@ static void unpromised_add(struct core *c, struct shape *s)
 void sched_forget(struct core *c, struct shape *s)
 {
 	s->dirty = false;
+	c->sched_wanted = true; /* a pass under way must not meet it any more */
 	unpromised_drop(c, s);
 	for (uint32_t i = 0; i < c->part_n; i++)
 		if (c->part[i]->blocker == s)
@@ -200,6 +201,21 @@ static void plan_left(struct core *c, uint32_t *budget)
 	}
 }
 
+/* A start may wake or stop others (dependants, throttled tasks): then the heap is made anew. */
+static void start_head(struct core *c, struct shape *s, struct core_job *j, struct core_part *p, struct alloc *a)
+{
+	struct core_job *t = array_split(c, j);
+	if (t == j)
+		queue_remove(c, j);
+	c->sched_wanted = false;
+	job_start(c, t, p, a);
+	if (c->sched_wanted || c->any_gained) {
+		s->dirty = s->queue.count > 0;
+		heap_fill(c);
+	} else if (s->queue.count)
+		heap_push(c, s);
+}
+
 void sched_run(struct core *c, uint32_t budget)
 {
 	c->sched_wanted = false;
@@ -212,9 +228,7 @@ void sched_run(struct core *c, uint32_t budget)
 		bool may = protect_earlier(c, s, &budget);
 		struct alloc *a = may ? place_now(c, j, &p) : NULL;
 		if (a) {
-			job_start(c, array_split(c, j), p, a);
-			if (s->queue.count)
-				heap_push(c, s);
+			start_head(c, s, j, p, a);
 			continue;
 		}
 		if (!may && c->params.backfill) { /* out of budget: it stays dirty */

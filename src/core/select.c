@@ -110,8 +110,9 @@ static void ids_add(struct ids *l, uint32_t id)
 
 static void whole_array(const struct core *c, const struct array *a, struct ids *l)
 {
-	if (a->head)
-		ids_add(l, a->head->id);
+	const struct core_job *own = job_find(c, a->id);
+	if (a->head || (own && own->tasks))
+		ids_add(l, a->head ? a->head->id : own->id);
 	for (uint32_t i = 0; i < a->size; i++)
 		if (a->job_of[i] && job_find(c, a->job_of[i]))
 			ids_add(l, a->job_of[i]);

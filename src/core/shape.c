@@ -112,6 +112,36 @@ static void shape_counts(struct core *c, struct shape *s, const Pb__JobDesc *d)
 		s->max_nodes = s->tasks;
 }
 
+static void wants_drop(struct wants *w, uint32_t name)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < w->n; i++)
+		if (w->w[i].name != name)
+			w->w[n++] = w->w[i];
+	w->n = n;
+}
+
+/* --gpus together with GPUs a node or a task says how many nodes or tasks there are; the devices then come from the latter. */
+static int shape_gpu_totals(struct core *c, struct shape *s, struct error *err)
+{
+	uint32_t per_job = gpu_count(c, &s->job), per_task = gpu_count(c, &s->task), per_node = gpu_count(c, &s->node);
+	if (!per_job || (!per_task && !per_node))
+		return 0;
+	uint32_t unit = per_node ? per_node : per_task;
+	if (per_job % unit)
+		return error_set(err, ESLURM_INVALID_GRES, "--gpus=%u is not a multiple of the %u GPUs a %s", per_job, unit, per_node ? "node" : "task");
+	if (per_node) {
+		uint32_t nodes = per_job / per_node;
+		if (nodes < s->min_nodes && s->nodes_set)
+			return error_set(err, ESLURM_INVALID_GRES, "--gpus=%u with %u GPUs a node needs %u nodes, not %u", per_job, per_node, nodes, s->min_nodes);
+		s->min_nodes = s->max_nodes = nodes;
+		s->tasks = s->tasks < nodes ? nodes : s->tasks;
+	} else if (s->tasks_set && s->tasks != per_job / per_task)
+		return error_set(err, ESLURM_INVALID_GRES, "--gpus=%u with %u GPUs a task makes %u tasks, not %u", per_job, per_task, per_job / per_task, s->tasks);
+	wants_drop(&s->job, atom_get(c, "gpu"));
+	return 0;
+}
+
 static int shape_fill(struct core *c, struct shape *s, const Pb__JobDesc *d, struct error *err)
 {
 	uint64_t n;
@@ -143,8 +173,9 @@ static int shape_fill(struct core *c, struct shape *s, const Pb__JobDesc *d, str
 	s->features = xstrdup_null(d->features);
 	s->req_nodes = xstrdup_null(d->req_nodes);
 	s->exc_nodes = xstrdup_null(d->exc_nodes);
-	s->by_job_gpus = s->job.n > 0;
 	shape_counts(c, s, d);
+	if ((r = shape_gpu_totals(c, s, err)) < 0)
+		return r;
 	char *list = xstrdup(d->partition ? d->partition : ""), *at = list, *w;
 	while ((w = str_next(&at, ",")) && s->part_n < JOB_PARTS_MAX)
 		if (w[0])

@@ -124,7 +124,7 @@ struct shape {
 	uint32_t part_n, part_mask; /* which of them the jobs may use now (limits) */
 	uint32_t time_min;
 	uint32_t min_nodes, max_nodes, tasks, cpus_per_task, per_node, per_socket, min_cpus, sockets, cores, threads;
-	bool tasks_set, nodes_set, exclusive, contiguous, overcommit, mem_all, by_job_gpus, spread;
+	bool tasks_set, nodes_set, exclusive, contiguous, overcommit, mem_all, spread;
 	uint64_t mem_node, mem_cpu, tmp; /* MiB, 0: not asked */
 	struct wants job, node, task, socket;
 	uint32_t cpus_per_gpu;
