@@ -26,8 +26,17 @@ int sort_parse(const struct table *t, const char *text, struct sort_spec *ret, s
 			down = *p == '-';
 			continue;
 		}
-		if (*p == ',' || *p == '#')
+		if (*p == ',')
 			continue;
+		if (*p == '#' && table_find_letter(t, '#')) {   /* "#P": partitions in the order of slurm.conf */
+			if (spec.n < SORT_MAX) {
+				spec.by[spec.n].field = table_find_letter(t, '#');
+				spec.by[spec.n++].down = down;
+			}
+			down = false;
+			p += p[1] == 'P';
+			continue;
+		}
 		size_t word = strcspn(p, ",");
 		char name[64] = "";
 		if (word > 1 && word < sizeof(name))
