@@ -203,7 +203,7 @@ static bool date_read(struct when *w)
 		w->no_year = true;
 		if (*w->at == sep && (digits_are(w->at + 1, 2) || digits_are(w->at + 1, 4))) {
 			bool two = digits_are(w->at + 1, 2);
-			w->year = atoi(w->at + 1) + (two ? 2000 : 0);
+			w->year = (int)strtol(w->at + 1, NULL, 10) + (two ? 2000 : 0);
 			w->at += two ? 3 : 5;
 			w->no_year = false;
 		}
