@@ -462,6 +462,8 @@ void life_purge(struct core *c)
 void life_restored(struct core *c, struct core_job *j)
 {
 	struct job_extra *x = j->x;
+	if ((j->flags & JOBF_COMPLETING) && j->alloc)
+		restore_cleaning(c, j);
 	if (j->state == PB__JOB_STATE__RUNNING) {
 		uint32_t end = j->end;
 		job_set_limit_timer(c, j);

@@ -146,6 +146,17 @@ static void batch_missing(struct core *c, const struct core_node *n, const Pb__N
 	}
 }
 
+/* Jobs that end there: said again, since the order or the answer may have been lost with a daemon. */
+static void terminate_again(struct core *c, struct core_node *n)
+{
+	struct bitset *only = bitset_create(c->node_n);
+	bitset_set(only, n->index);
+	for (size_t i = 0; i < n->held_n; i++)
+		if (n->held[i].job->alloc->on[n->held[i].at].state == ON_CLEANING)
+			job_terminate(c, n->held[i].job, only, NULL, false);
+	bitset_destroy(only);
+}
+
 static void register_known(struct core *c, struct core_node *n, const Pb__NodeRegisterReq *q)
 {
 	uint32_t base = n->base, flags = n->flags;
@@ -175,6 +186,7 @@ static void register_known(struct core *c, struct core_node *n, const Pb__NodeRe
 	for (size_t i = 0; i < q->n_step; i++)
 		node_step_alive(c, n, q->step[i]);
 	batch_missing(c, n, q);
+	terminate_again(c, n);
 	node_refresh(c, n);
 	if (first && bitset_has(c->up, n->index))
 		sched_gained(c, n->index);

@@ -303,7 +303,7 @@ static int restore_gres(const struct core *c, const struct core_node *n, const P
 	return 0;
 }
 
-static int restore_part(struct core *c, struct alloc *a, const Pb__NodeAlloc *p)
+static int restore_part(struct core *c, struct alloc *a, const Pb__NodeAlloc *p, bool live)
 {
 	struct bitset *nodes = NULL, *cpus = NULL;
 	if (nodes_bitset(c, p->nodes, &nodes, NULL) < 0)
@@ -324,7 +324,7 @@ static int restore_part(struct core *c, struct alloc *a, const Pb__NodeAlloc *p)
 		bitset_destroy(cpus);
 		if ((r = restore_gres(c, n, p, w)) < 0)
 			break;
-		for (uint32_t k = 0; k < n->cpu_words + n->dev_words && !r; k++)
+		for (uint32_t k = 0; live && k < n->cpu_words + n->dev_words && !r; k++)
 			r = w[k] & n->used[k] ? -EEXIST : 0;
 		if (r < 0)
 			break;
@@ -336,14 +336,15 @@ static int restore_part(struct core *c, struct alloc *a, const Pb__NodeAlloc *p)
 	return r;
 }
 
-/* The job holds its nodes again. If they are gone or shaped otherwise, it cannot go on: negative. */
-static int restore_alloc(struct core *c, struct core_job *j, const Pb__Alloc *m)
+/* A running job holds its nodes again; if they are gone or shaped otherwise it cannot go on: negative. One that was completing
+ * comes after all running ones (restore_cleaning): some of its nodes may have been given to others since its record was written. */
+static int restore_alloc(struct core *c, struct core_job *j, const Pb__Alloc *m, bool live)
 {
 	struct alloc *a = xcalloc(1, sizeof *a + (m->num_nodes + 1) * sizeof a->on[0]);
 	int r = m->n_part ? 0 : -EINVAL;
 	for (size_t i = 0; r >= 0 && i < m->n_part; i++) {
 		long n = hostlist_count(m->part[i]->nodes, NULL);
-		r = n < 0 || a->n + (unsigned long)n > m->num_nodes ? -EINVAL : restore_part(c, a, m->part[i]);
+		r = n < 0 || a->n + (unsigned long)n > m->num_nodes ? -EINVAL : restore_part(c, a, m->part[i], live);
 	}
 	if (r < 0) {
 		free(a->words);
@@ -352,9 +353,28 @@ static int restore_alloc(struct core *c, struct core_job *j, const Pb__Alloc *m)
 	}
 	a->exclusive = j->shape->exclusive;
 	j->alloc = a;
-	for (uint32_t i = 0; i < a->n; i++)
+	for (uint32_t i = 0; live && i < a->n; i++)
 		node_hold(c, j, i);
 	return 0;
+}
+
+void restore_cleaning(struct core *c, struct core_job *j)
+{
+	for (uint32_t i = 0; i < j->alloc->n; i++) {
+		const struct core_node *n = c->node[j->alloc->on[i].node];
+		const uint64_t *w = j->alloc->words + j->alloc->on[i].bits;
+		uint32_t words = n->cpu_words + n->dev_words;
+		bool taken = n->whole || (j->alloc->exclusive && n->held_n) || n->mem_used + j->alloc->on[i].mem > n->mem;
+		for (uint32_t k = 0; k < words; k++)
+			taken = taken || (n->used[k] & w[k]);
+		for (uint32_t g = 0; g < n->gres_n; g++)
+			taken = taken || n->gres[g].used + w[words + g] > n->gres[g].count;
+		if (taken)
+			continue;
+		node_hold(c, j, i);
+		j->alloc->on[i].state = ON_CLEANING;
+		c->node[j->alloc->on[i].node]->completing++;
+	}
 }
 
 static void restore_plain(struct core *c, struct core_job *j, const Pb__JobRecord *m)
@@ -451,19 +471,16 @@ void record_restore(struct core *c, const struct core_event *ev)
 	if (m->has_idem_key && m->idem_key.len == 16 && m->idem_hash.len == 32)
 		idem_keep(c, j, m->idem_key.data, m->idem_hash.data, (uint64_t)j->submit * 1000);
 	bool active = j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED || (j->flags & JOBF_COMPLETING);
-	if (active && m->alloc && restore_alloc(c, j, m->alloc) < 0) {
-		fx_log(c, LOG_L_ERROR, "job %u: its nodes %s are not configured as they were; it ends", j->id, m->alloc->nodes);
+	bool live = j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED;
+	if (active && (!m->alloc || restore_alloc(c, j, m->alloc, live) < 0)) {
+		fx_log(c, LOG_L_ERROR, "job %u: its nodes %s are not configured as they were; it ends", j->id, m->alloc ? m->alloc->nodes : "(unknown)");
 		j->flags &= ~JOBF_COMPLETING;
-		if (!job_state_is_final(j->state)) {
+		if (live) {
 			j->state = PB__JOB_STATE__NODE_FAIL;
 			j->end = now_sec(c);
 		}
 		c->restore_changed = true;
-	} else if (active && m->alloc && (j->state >= 3 || j->state == PB__JOB_STATE__PENDING))
-		for (uint32_t i = 0; i < j->alloc->n; i++) {
-			j->alloc->on[i].state = ON_CLEANING;
-			c->node[j->alloc->on[i].node]->completing++;
-		}
+	}
 	j->requeue_pending = j->state == PB__JOB_STATE__PENDING && (j->flags & JOBF_COMPLETING);
 	if (job_state_is_final(j->state) && !j->alloc)
 		restore_finish(c, j, m);
@@ -481,7 +498,15 @@ void record_restored(struct core *c, const struct core_event *ev)
 		struct core_job *j = (struct core_job *)core_job_next(c, &cur);
 		if (!j)
 			break;
-		life_restored(c, j);
+		if (j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED)
+			life_restored(c, j);
+	}
+	for (uint64_t cur = 0;;) {
+		struct core_job *j = (struct core_job *)core_job_next(c, &cur);
+		if (!j)
+			break;
+		if (j->state != PB__JOB_STATE__RUNNING && j->state != PB__JOB_STATE__SUSPENDED)
+			life_restored(c, j);
 	}
 	sched_all(c);
 }

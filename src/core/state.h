@@ -403,6 +403,7 @@ char *job_id_text(const struct core_job *j, char *buf, size_t size);
 /* record.c */
 void record_encode(const struct core *c, struct core_job *j);
 void record_restore(struct core *c, const struct core_event *ev);
+void restore_cleaning(struct core *c, struct core_job *j);
 void record_restored(struct core *c, const struct core_event *ev);
 char *job_nodes_text(const struct core *c, const struct core_job *j);
 size_t record_gres(const struct core *c, const struct core_node *n, const uint64_t *words, Pb__GresAlloc ***ret, struct arena *a);

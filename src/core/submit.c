@@ -402,7 +402,10 @@ static void job_unmake(struct core *c, struct core_job *j)
 
 static int submit_make(struct core *c, const struct core_event *ev, Pb__JobDesc *d, struct core_job **ret, struct error *err)
 {
-	struct core_job *j = job_new(c, ev->submit.test_only ? UINT32_MAX / 2 : job_take_id(c));
+	uint32_t next = c->next_id;
+	struct core_job *j = job_new(c, job_take_id(c));
+	if (ev->submit.test_only)
+		c->next_id = next; /* the number is only lent */
 	job_from_desc(c, j, ev, d);
 	job_set_desc(j, d);
 	int r = job_reshape(c, j, d, err);

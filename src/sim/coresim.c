@@ -356,6 +356,17 @@ int main(int argc, char **argv)
 	}
 	printf("%llu steps, %llu jobs accepted, %llu refused, %llu launches, %u left over\n", (unsigned long long)s.w.steps, (unsigned long long)s.accepted,
 		(unsigned long long)s.refused, (unsigned long long)s.w.launches, left);
+	for (uint64_t cur = 0; left;) {
+		const struct core_job *j = core_job_next(s.w.core, &cur);
+		Pb__JobVolatile v;
+		if (!j)
+			break;
+		core_job_volatile(s.w.core, j, &v);
+		Pb__JobRecord *r = world_job(&s.w, core_job_id(j));
+		if (!core_job_is_finished(j))
+			printf("job %u is %s (%s), %u nodes of %s\n", r->job_id, job_state_name(r->state, r->state_flags), reason_name(v.reason), r->num_nodes, r->desc->partition);
+		pb__job_record__free_unpacked(r, NULL);
+	}
 	world_fini(&s.w);
 	return left != 0;
 }
