@@ -130,6 +130,7 @@ static int start(struct noded *n, struct error *err)
 	if (rc < 0)
 		return rc;
 	steps_adopt(n, n->opt.clean);
+	place_sweep_cgroups(n);
 	registration_start(n);
 	return 0;
 }

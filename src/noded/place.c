@@ -1,6 +1,7 @@
 /* place.c - folder, pid file, address, cgroup of this slurmd (see place.h) */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <libgen.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -96,13 +97,38 @@ static const char *cgroup_mount(void)
 	return found ? where : NULL;
 }
 
+/* Two clusters of one name may share a machine (berth up, tests): the spool tells them apart. FNV-1a. */
+static uint32_t path_hash(const char *path)
+{
+	uint32_t hash = 2166136261u;
+	for (; *path; path++)
+		hash = (hash ^ (unsigned char)*path) * 16777619u;
+	return hash;
+}
+
+void place_sweep_cgroups(struct noded *n)
+{
+	char path[4096];
+	glob_t found;
+	if (!n->cgroup)
+		return;
+	for (const char *const *level = (const char *const[]){ "job_*/step_*", "job_*", NULL }; *level; level++) {
+		snprintf(path, sizeof path, "%s/%s", n->cgroup, *level);
+		if (glob(path, GLOB_ONLYDIR | GLOB_NOSORT, NULL, &found))
+			continue;
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			(void)rmdir(found.gl_pathv[i]);    /* fails where something runs */
+		globfree(&found);
+	}
+}
+
 static void cgroup_take(struct noded *n)
 {
 	const char *type = conf_str(n->conf, CONF_ProctrackType), *mount = cgroup_mount();
 	const char *why = !n->is_root ? "slurmd is not root" : type && !strstr(type, "cgroup") ? "ProctrackType says so" : !mount ? "no cgroup v2 is mounted" : NULL;
 	struct error err = { 0 };
 	if (!why) {
-		n->cgroup = xasprintf("%s/berth/%s/%s", mount, conf_str(n->conf, CONF_ClusterName), n->name);
+		n->cgroup = xasprintf("%s/berth/%s-%08x/%s", mount, conf_str(n->conf, CONF_ClusterName), path_hash(n->spool), n->name);
 		if (!make_dirs(n->cgroup, 0755, &err)) {
 			log_info("processes of steps are kept in cgroups below %s", n->cgroup);
 			return;
@@ -165,4 +191,9 @@ void place_leave(struct noded *n)
 		sack_stop(n->sack);
 	if (pid_path)
 		(void)unlink(pid_path);
+	place_sweep_cgroups(n);
+	if (n->cgroup && !rmdir(n->cgroup)) {
+		*strrchr(n->cgroup, '/') = 0;
+		(void)rmdir(n->cgroup);
+	}
 }

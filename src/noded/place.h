@@ -7,4 +7,6 @@ const Pb__NodeRecord *place_find(const struct conf *conf, const char *name, stru
 int place_take(struct noded *n, struct error *err);
 /* Keys, server, token socket. */
 int place_listen(struct noded *n, struct error *err);
+/* Take away the cgroups of jobs that are empty: left by a slurmstepd that was killed. */
+void place_sweep_cgroups(struct noded *n);
 void place_leave(struct noded *n);

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "noded/jobs.h"
 #include "noded/ping.h"
+#include "noded/place.h"
 #include "noded/steps.h"
 
 #define EVENT_MAX (4u << 20)
@@ -81,6 +82,19 @@ static void on_step_closed(uv_handle_t *h)
 	free(st);
 }
 
+static void on_sweep(uv_timer_t *timer) { place_sweep_cgroups(timer->data); }
+
+/* Processes just killed take a moment to leave their cgroup. */
+static void sweep_later(struct noded *n)
+{
+	static uv_timer_t timer;
+	if (!timer.data) {
+		uv_timer_init(&n->loop, &timer);
+		timer.data = n;
+	}
+	uv_timer_start(&timer, on_sweep, 200, 0);
+}
+
 /* A slurmstepd was killed: end its processes, take away what it would have. */
 static void step_clean(struct node_step *st)
 {
@@ -98,6 +112,7 @@ static void step_clean(struct node_step *st)
 			close(fd);
 		}
 	}
+	sweep_later(n);
 	for (size_t i = 0; i < st->n_pids; i++)
 		kill((pid_t)st->pids[i], SIGKILL);
 	snprintf(path, sizeof path, "%s/step.%u.%u", n->spool, st->job_id, st->step_id);

@@ -145,6 +145,7 @@ void env_prepare(const struct step *s)
 		envlist_load(&common, s->batch->env, s->batch->n_env);
 		jobenv_add(&common, job, JOBENV_BATCH, s->start->cluster, path);
 		jobenv_add_node(&common, job, s->node);
+		envlist_set(&common, "HOSTNAME", s->node);
 		return;
 	}
 	envlist_load(&common, s->spec->env, s->spec->n_env);
