@@ -1,4 +1,5 @@
 /* str.c - a growing string (see str.h) */
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -56,6 +57,7 @@ void str_addf(struct str *s, const char *fmt, ...)
 	va_list ap, again;
 	va_start(ap, fmt);
 	va_copy(again, ap);
+	assert(fmt);
 	int n = vsnprintf(NULL, 0, fmt, ap);
 	va_end(ap);
 	if (n < 0)

@@ -263,6 +263,39 @@ static bool munged_start(void)
 	return true;
 }
 
+static void on_done(int code, const ProtobufCMessage *rsp, const char *detail, void *arg)
+{
+	*(long *)arg = code ? code : (long)((const Pb__PingRsp *)rsp)->now;
+}
+
+/* A daemon's link asks munge on another thread. */
+static long link_ask(void)
+{
+	struct conf *conf = NULL;
+	struct wire_auth *a = NULL;
+	struct error err = { 0 };
+	uv_loop_t loop;
+	long seen[2] = { -1, -1 };
+	Pb__Empty req = PB__EMPTY__INIT;
+	assert_int_equal(conf_load_client(conf_file, &conf, &err), 0);
+	assert_int_equal(client_auth_create(conf, CLIENT_AUTH_DAEMON, &a, &err), 0);
+	uv_loop_init(&loop);
+	struct wire_link *link = wire_link_create(&loop, a, "127.0.0.1", port), *gone = wire_link_create(&loop, a, "127.0.0.1", port);
+	wire_link_call(link, RPC_PING, &req.base, 5000, on_done, &seen[0]);
+	wire_link_call(gone, RPC_PING, &req.base, 5000, on_done, &seen[1]);
+	uv_run(&loop, UV_RUN_NOWAIT);                  /* the timer connects: munge is being asked */
+	wire_link_destroy(gone);
+	assert_int_equal(seen[1], -ECANCELED);
+	while (seen[0] == -1)
+		uv_run(&loop, UV_RUN_ONCE);
+	wire_link_destroy(link);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&loop), 0);
+	wire_auth_destroy(a);
+	conf_destroy(conf);
+	return seen[0];
+}
+
 static void test_munge(void **state)
 {
 	char auth[200];
@@ -274,6 +307,7 @@ static void test_munge(void **state)
 	conf_write(auth);
 	assert_int_equal(ask_as(0), 0);
 	assert_int_equal(ask_as(65534), 65534);
+	assert_int_equal(link_ask(), 0);
 	kill(munged_pid, SIGTERM);
 	waitpid(munged_pid, NULL, 0);
 	munged_pid = 0;

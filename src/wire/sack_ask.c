@@ -31,7 +31,7 @@ static int sack_talk(int fd, const char *path, const uint8_t *bound, uint8_t *an
 	uint8_t ask[SACK_ASK] = "SACK";
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	struct timeval wait = { .tv_sec = SACK_WAIT_S };
-	strcpy(at.sun_path, path);
+	memcpy(at.sun_path, path, strlen(path));   /* the caller has checked the length; the rest is zero */
 	ask[4] = SACK_VERSION;
 	if (bound)
 		memcpy(ask + 8, bound, 32);

@@ -419,7 +419,7 @@ static void test_token_times(void **state)
 	close(fd);
 	crypto_generichash(key, sizeof key, text, sizeof text, (const uint8_t *)"berth cluster key", 17);
 	uint64_t now = auth_now_ms();
-	strcpy(f.cluster, "test");
+	snprintf(f.cluster, sizeof f.cluster, "%s", "test");
 	static const struct { int64_t issued, expires; int code; const char *text; } cases[] = {
 		{ 0, 60000, 0, "" }, { -70000, -10000, -ESLURM_AUTH, "expired" }, { 100000, 160000, -ESLURM_AUTH, "future" },
 		{ 0, 86400000, -ESLURM_AUTH, "future" }, { -3600000, 60000, -EAGAIN, "older than this daemon" },
@@ -433,11 +433,11 @@ static void test_token_times(void **state)
 			assert_non_null(strstr(err.line, cases[i].text));
 	}
 	f.issued_ms = now, f.expires_ms = now + 1000;
-	strcpy(f.cluster, "other");
+	snprintf(f.cluster, sizeof f.cluster, "%s", "other");
 	token_seal(key, &f, &t);
 	assert_int_equal(auth_token_open(srv.auth, t.data, t.len, &got, &err), -ESLURM_AUTH);
 	key[0] ^= 1;
-	strcpy(f.cluster, "test");
+	snprintf(f.cluster, sizeof f.cluster, "%s", "test");
 	token_seal(key, &f, &t);
 	assert_int_equal(auth_token_open(srv.auth, t.data, t.len, &got, &err), -ESLURM_AUTH);
 }
