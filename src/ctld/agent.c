@@ -321,11 +321,21 @@ unsigned agent_ping_sec(const struct ctld *d)
 	return timeout < 6 ? 1 : (unsigned)(timeout / 3 < 100 ? timeout / 3 : 100);
 }
 
+/* It does not know our key: it has not registered since this key was made. Reading its configuration again makes it register. */
+static void ask_to_register(struct ctld *d, const char *node)
+{
+	Pb__Empty empty = PB__EMPTY__INIT;
+	struct payload *load = payload_copy(&empty.base);
+	order_give(d, node, RPC_D_RECONFIG, load, 0, 0);
+	payload_unref(load);
+}
+
 static void ping_done(int code, const ProtobufCMessage *rsp, const char *detail, void *arg)
 {
 	struct peer *p = arg;
 	if (code == -ECANCELED)
 		return;
+	bool never_spoke = p->book.contact == BOOK_UNKNOWN;
 	enum book_do what = book_answer(&p->book, code);
 	struct ctld *d = p->book.d;
 	if (d->stopping)
@@ -333,9 +343,11 @@ static void ping_done(int code, const ProtobufCMessage *rsp, const char *detail,
 	if (what == BOOK_ASK_AGAIN)
 		agent_ask(d, p->name);
 	else if (what == BOOK_LOST)
-		book_contact(d, p->name, false);
-	else if (what == BOOK_BACK)
+		book_contact(d, p->name, false, !never_spoke);
+	else if (what == BOOK_BACK && book_knows_key(d, (const Pb__NodeStatusRsp *)rsp))
 		book_returned(d, p->name, (const Pb__NodeStatusRsp *)rsp);
+	else if (what == BOOK_BACK)
+		ask_to_register(d, p->name);
 }
 
 static void peer_ping(struct peer *p)

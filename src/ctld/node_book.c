@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "ctld/cred.h"
 #include "ctld/node_book.h"
 #include "ctld/turn.h"
 
@@ -36,16 +37,25 @@ void book_heard(struct book_node *b)
 	b->contact = BOOK_ANSWERS;
 }
 
-void book_contact(struct ctld *d, const char *node, bool responding)
+void book_contact(struct ctld *d, const char *node, bool responding, bool loud)
 {
 	struct core_event ev = { .type = EV_NODE_CONTACT };
 	ev.contact.node = node;
 	ev.contact.responding = responding;
-	if (responding)
-		log_info("node %s answers again", node);
-	else
+	if (!responding && loud) /* that it answers again the core says itself */
 		log_error("node %s does not answer", node);
 	turn_step(d, &ev);
+}
+
+bool book_knows_key(struct ctld *d, const Pb__NodeStatusRsp *status)
+{
+	Pb__CredKey *const *key;
+	if (!cred_keys(d->cred, &key))
+		return false;
+	for (size_t i = 0; i < status->n_key_id; i++)
+		if (status->key_id[i] == key[0]->id)
+			return true;
+	return false;
 }
 
 void book_returned(struct ctld *d, const char *node, const Pb__NodeStatusRsp *status)
@@ -54,7 +64,7 @@ void book_returned(struct ctld *d, const char *node, const Pb__NodeStatusRsp *st
 	Pb__NodeRegisterReq req = PB__NODE_REGISTER_REQ__INIT;
 	size_t n = status->n_step;
 	Pb__StepAlive *step = xcalloc(n + 1, sizeof *step), **list = xcalloc(n + 1, sizeof *list);
-	book_contact(d, node, true);
+	book_contact(d, node, true, false);
 	for (size_t i = 0; i < n; i++) {
 		pb__step_alive__init(&step[i]);
 		step[i].job_id = status->step[i]->job_id;

@@ -10,9 +10,12 @@ enum book_contact { BOOK_UNKNOWN, BOOK_ANSWERS, BOOK_SILENT };
 struct book_node { struct ctld *d; enum book_contact contact; unsigned misses; bool asking; };
 enum book_do { BOOK_NOTHING, BOOK_ASK_AGAIN, BOOK_LOST, BOOK_BACK };
 
+/* Does the node believe our key, so that it can be given work? */
+bool book_knows_key(struct ctld *d, const Pb__NodeStatusRsp *status);
 /* False while a question is out. True: it is out now. */
 bool book_may_ask(struct book_node *b);
 enum book_do book_answer(struct book_node *b, int code);
 void book_heard(struct book_node *b);
-void book_contact(struct ctld *d, const char *node, bool responding);
+/* loud: say so in the log (not for a node that has never answered since the start). */
+void book_contact(struct ctld *d, const char *node, bool responding, bool loud);
 void book_returned(struct ctld *d, const char *node, const Pb__NodeStatusRsp *status);

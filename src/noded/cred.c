@@ -8,7 +8,7 @@
 #include "noded/cred.h"
 #include "wire/sign.h"
 
-#define KEYS_MAX 2
+#define KEYS_MAX CRED_KEYS_MAX
 #define NONCE_LEN 16
 #define BUCKETS 1024
 
@@ -22,6 +22,13 @@ struct cred_book {
 struct cred_book *cred_book_create(void) { return xcalloc(1, sizeof(struct cred_book)); }
 
 bool cred_has_keys(const struct cred_book *b) { return b->keys > 0; }
+
+size_t cred_key_ids(const struct cred_book *b, uint32_t *ret)
+{
+	for (size_t i = 0; i < b->keys; i++)
+		ret[i] = b->key[i].id;
+	return b->keys;
+}
 
 void cred_keys_set(struct cred_book *b, Pb__CredKey **key, size_t n)
 {

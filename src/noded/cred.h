@@ -8,6 +8,9 @@
 struct cred_book *cred_book_create(void);
 void cred_keys_set(struct cred_book *b, Pb__CredKey **key, size_t n);
 bool cred_has_keys(const struct cred_book *b);
+/* Ids of the keys believed: the count; ret has room for CRED_KEYS_MAX. */
+#define CRED_KEYS_MAX 2
+size_t cred_key_ids(const struct cred_book *b, uint32_t *ret);
 /* Signature over `data` in the given context (wire/sign.h). 0, or -ESLURM_CRED and err. */
 int cred_check_signature(struct cred_book *b, const char *context, const ProtobufCBinaryData *data, const ProtobufCBinaryData *sig, struct error *err);
 /* Times and node fit, and its nonce is new: from now on it is used. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "noded/cred.h"
 #include "noded/ping.h"
 #include "noded/registration.h"
 #include "noded/steps.h"
@@ -40,6 +41,9 @@ static void reply(struct noded *n, struct wire_req *req)
 		a->stepd_pid = (uint32_t)st->pid;
 	}
 	rsp.step = list;
+	uint32_t keys[CRED_KEYS_MAX];
+	rsp.n_key_id = cred_key_ids(n->creds, keys);
+	rsp.key_id = keys;
 	wire_reply(req, &rsp.base);
 	free(alive);
 	free(list);
