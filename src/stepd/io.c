@@ -28,7 +28,19 @@ int io_prepare(struct step *s)
 		return 0;
 	if (io_files_open(s) < 0)
 		return -1;
-	return io_pipes_make(s);
+	io_pipes_prepare(s);
+	return 0;
+}
+
+int io_open(struct step *s, struct task *t)
+{
+	return s->batch ? 0 : io_pipes_open(s, t);
+}
+
+void io_forked(struct step *s)
+{
+	if (!s->batch)
+		io_pipes_forked();
 }
 
 static void child_fail(struct step *s, const char *which, const char *path, int error)

@@ -7,14 +7,17 @@
 #include <stdbool.h>
 struct step;
 struct task;
-/* Each: 0; -1 and the step's note filled. First the connection, so that srun can be told what else fails; then files and pipes. */
+/* Each: 0; -1 and the step's note filled. First the connection, so that srun can be told what else fails; then files. */
 int io_connect(struct step *s);
 int io_prepare(struct step *s);
+/* Around the fork of each task: make its ends (0; -1 and the note filled); close ours of them. */
+int io_open(struct step *s, struct task *t);
+void io_forked(struct step *s);
 /* In the child, as the user: descriptors 0, 1, 2. */
 void io_child(struct step *s, struct task *t);
 /* The task that a terminal (--pty) is for. */
 bool io_has_terminal(const struct step *s, const struct task *t);
-/* All tasks are forked: close their ends, tell srun. */
+/* All tasks are forked: start carrying, tell srun. */
 void io_launched(struct step *s);
 /* The step does not run: tell srun why. */
 void io_failed(struct step *s, const char *text);

@@ -130,28 +130,39 @@ static int terminal_make(struct step *s, struct task *t)
 	return 0;
 }
 
-int io_pipes_make(struct step *s)
+/* Two descriptors a stream stay with us; where we may not have that many, a task's pipe says so. */
+static void limit_raise(struct step *s)
 {
 	struct rlimit limit;
+	if (s->tasks <= 200 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	s->nofile = limit;
+	rlim_t want = (rlim_t)s->tasks * 3 + 256;
+	if (want > limit.rlim_max && !setrlimit(RLIMIT_NOFILE, &(struct rlimit){ want, want }))
+		return;
+	limit.rlim_cur = want < limit.rlim_max ? want : limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void io_pipes_prepare(struct step *s)
+{
 	pipes.out = xcalloc(s->tasks * 2 + 1, sizeof *pipes.out);
 	pipes.in = xcalloc(s->tasks + 1, sizeof *pipes.in);
-	if (s->tasks > 200 && !getrlimit(RLIMIT_NOFILE, &limit)) {
-		s->nofile = limit;
-		limit.rlim_cur = s->tasks * 6 + 256;
-		if (limit.rlim_max < limit.rlim_cur)
-			limit.rlim_max = geteuid() ? limit.rlim_max : limit.rlim_cur;
-		if (limit.rlim_cur > limit.rlim_max)
-			limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-	for (uint32_t i = 0; i < s->tasks; i++) {
-		struct task *t = &s->task[i];
-		if (s->spec->pty && !t->rank && terminal_make(s, t) < 0)
-			return -1;
-		if (input_make(s, t) < 0 || stream_make(s, t, STEPIO_STDOUT, &t->out) < 0 || stream_make(s, t, STEPIO_STDERR, &t->err) < 0)
-			return -1;
-	}
-	return 0;
+	limit_raise(s);
+}
+
+int io_pipes_open(struct step *s, struct task *t)
+{
+	if (s->spec->pty && !t->rank && terminal_make(s, t) < 0)
+		return -1;
+	return input_make(s, t) < 0 || stream_make(s, t, STEPIO_STDOUT, &t->out) < 0 || stream_make(s, t, STEPIO_STDERR, &t->err) < 0 ? -1 : 0;
+}
+
+void io_pipes_forked(void)
+{
+	for (size_t i = 0; i < pipes.to_close_n; i++)
+		close(pipes.to_close[i]);
+	pipes.to_close_n = 0;
 }
 
 void io_pipes_child(struct step *s, struct task *t)
@@ -280,9 +291,6 @@ static void on_stream(uv_poll_t *poll, int status, int events)
 
 void io_pipes_start(struct step *s)
 {
-	for (size_t i = 0; i < pipes.to_close_n; i++)
-		close(pipes.to_close[i]);
-	pipes.to_close_n = 0;
 	for (size_t i = 0; i < pipes.out_n; i++) {
 		struct stream *st = &pipes.out[i];
 		uv_poll_init(&s->loop, &st->poll, st->fd);

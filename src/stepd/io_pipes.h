@@ -5,11 +5,14 @@
 #include <stdint.h>
 struct step;
 struct task;
-/* A pipe for each end of a task that no file was opened for. 0; -1 and the note filled. */
-int io_pipes_make(struct step *s);
+void io_pipes_prepare(struct step *s);
+/* Before a task is forked: a pipe for each of its ends that no file was opened for. 0; -1 and the note filled. */
+int io_pipes_open(struct step *s, struct task *t);
+/* After it: close what is the task's, so that the next ones do not inherit it. */
+void io_pipes_forked(void);
 /* In the child of a task with a terminal: make it the controlling one. */
 void io_pipes_child(struct step *s, struct task *t);
-/* After the fork: close the tasks' ends, start reading. */
+/* After the last fork: start reading. */
 void io_pipes_start(struct step *s);
 /* Go on with streams that were stopped because the queue to srun was full. */
 void io_pipes_resume(struct step *s);

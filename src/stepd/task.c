@@ -87,11 +87,14 @@ static void child_run(struct step *s, struct task *t)
 
 static int task_fork(struct step *s, struct task *t)
 {
+	if (io_open(s, t) < 0)
+		return -1;
 	pid_t pid = fork();
 	if (pid < 0)
 		return step_fail(s, errno, "cannot fork task %u: %s", t->rank, strerror(errno));
 	if (!pid)
 		child_run(s, t);
+	io_forked(s);
 	t->pid = t->pgid = pid;
 	if (!io_has_terminal(s, t)) {
 		s->pgid = s->pgid ? s->pgid : pid;
