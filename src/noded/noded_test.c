@@ -139,15 +139,17 @@ static int start_all(void **state)
 	int len = snprintf(text, sizeof text,
 			   "ClusterName=t\nSlurmctldHost=h(127.0.0.1)\nSlurmctldPort=%d\nSlurmdPort=%d\nSlurmUser=root\nAuthType=auth/slurm\n"
 			   "SlurmdSpoolDir=%s/spool\nSlurmdPidFile=%s/slurmd.pid\nSlurmdLogFile=%s/log\nSlurmdDebug=debug\nSlurmdParameters=config_overrides\nKillWait=1\n"
-			   "StateSaveLocation=%s\nGresTypes=gpu\nEpilog=%s/epilog\n"
+			   "StateSaveLocation=%s\nGresTypes=gpu\nEpilog=%s/epilog\nProlog=%s/prolog\n"
 			   "NodeName=n1 NodeAddr=127.0.0.1 Port=%d CPUs=4 RealMemory=100 Gres=gpu:2\nPartitionName=p Nodes=ALL Default=YES\n",
-			   CTLD_PORT, NODE_PORT, dir, dir, dir, dir, dir, NODE_PORT);
+			   CTLD_PORT, NODE_PORT, dir, dir, dir, dir, dir, dir, NODE_PORT);
 	write_file("slurm.conf", text, (size_t)len, 0644);
 	len = snprintf(text, sizeof text, "Name=gpu File=%s/gpu[0-1]\n", dir);
 	write_file("gres.conf", text, (size_t)len, 0644);
 	write_file("gpu0", "", 0, 0644);
 	len = snprintf(text, sizeof text, "#!/bin/sh\necho $SLURM_SCRIPT_CONTEXT $SLURM_JOB_ID >> %s/epilogs\n", dir);
 	write_file("epilog", text, (size_t)len, 0755);
+	len = snprintf(text, sizeof text, "#!/bin/sh\necho $SLURM_SCRIPT_CONTEXT $SLURM_JOB_ID $SLURM_JOB_UID >> %s/prologs\n[ ! -e %s/fail ]\n", dir, dir);
+	write_file("prolog", text, (size_t)len, 0755);
 	randombytes_buf(key, sizeof key);
 	write_file("slurm.key", (char *)key, sizeof key, 0600);
 	crypto_sign_keypair(pub, secret);
@@ -334,11 +336,81 @@ static void test_stepd_killed(void **state)
 	WAIT_FOR(access(xasprintf("%s/spool/step.7.%u", dir, STEP_ID_BATCH), F_OK) < 0);
 }
 
+static void test_prolog_fails(void **state)
+{
+	char want[64];
+	(void)state;
+	snprintf(want, sizeof want, "prolog_slurmd 1 %u\n", (unsigned)getuid());
+	assert_true(!strncmp(file_text("prologs"), want, strlen(want)));
+	write_file("fail", "", 0, 0644);
+	assert_int_equal(call(RPC_D_BATCH, &batch_make(8, "#!/bin/sh\n", 60)->base), 0);
+	WAIT_FOR(event_find(PB__NODE_EVENT__KIND__LAUNCH_FAILED, 8));
+	const Pb__NodeEvent *e = event_find(PB__NODE_EVENT__KIND__LAUNCH_FAILED, 8);
+	assert_true(e->drain && !strcmp(e->text, "Prolog error: exit status 1"));
+	unlink(xasprintf("%s/fail", dir));
+	terminate(8);
+	assert_null(event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 8));
+}
+
+/* D_LAUNCH over a connection whose token is bound to `bound`. Returns the code of the answer. */
+static int launch_as(uint32_t uid, const char *out, const uint8_t *bound, bool bind_own)
+{
+	static uint8_t nonce[16], sig[crypto_sign_BYTES], sealed[8192], body[16384];
+	Pb__StepCred c = PB__STEP_CRED__INIT;
+	Pb__StepLayout l = PB__STEP_LAYOUT__INIT;
+	Pb__StepNode n = PB__STEP_NODE__INIT, *nodes[1] = { &n };
+	Pb__Alloc a = PB__ALLOC__INIT;
+	Pb__JobRecord job = PB__JOB_RECORD__INIT;
+	Pb__SignedCred sc = PB__SIGNED_CRED__INIT;
+	Pb__LaunchSpec spec = PB__LAUNCH_SPEC__INIT;
+	uint32_t rank = 0;
+	char *argv[] = { "sh", "-c", "echo step $SLURM_STEP_ID", NULL }, *env[] = { "PATH=/usr/bin:/bin", NULL };
+	uint8_t hash[32];
+	struct wire_client *client;
+	struct error err = { 0 };
+	Pb__LaunchRsp *rsp = NULL;
+	randombytes_buf(nonce, sizeof nonce);
+	l.nodes = n.name = a.nodes = "n1", n.addr = "127.0.0.1", n.cpus = 1, n.task_ids = &rank, n.n_task_ids = 1;
+	l.num_tasks = 1, l.node = nodes, l.n_node = 1;
+	job.job_id = 9, job.uid = uid, job.state = PB__JOB_STATE__RUNNING;
+	c.job_id = 9, c.uid = uid, c.gid = getgid(), c.user = "me", c.layout = &l, c.job_alloc = &a, c.job = &job, c.expires = (uint64_t)time(NULL) + 60;
+	c.nonce.data = nonce, c.nonce.len = sizeof nonce;
+	sc.cred.len = pb__step_cred__pack(&c, sealed), sc.cred.data = sealed;
+	sign_make(SIGN_CRED, sealed, sc.cred.len, secret, sig);
+	sc.signature.data = sig, sc.signature.len = sizeof sig;
+	spec.cred = &sc, spec.argv = argv, spec.n_argv = 3, spec.env = env, spec.n_env = 1, spec.cwd = dir, spec.std_out = (char *)out;
+	wire_hash(body, pb__launch_spec__pack(&spec, body), hash);
+	assert_int_equal(wire_client_open(auth, "127.0.0.1", NODE_PORT, 3000, bind_own ? hash : bound, &client, &err), 0);
+	int rc = wire_call(client, RPC_D_LAUNCH, &spec.base, 3000, (ProtobufCMessage **)&rsp, &err);
+	wire_client_close(client);
+	if (!rc)
+		rc = -(int)rsp->code;
+	snprintf(answer.detail, sizeof answer.detail, "%s", rsp && rsp->detail ? rsp->detail : "");
+	if (rsp)
+		pb__launch_rsp__free_unpacked(rsp, NULL);
+	return rc;
+}
+
+static void test_step_launch(void **state)
+{
+	uint8_t other[32] = { 1 };
+	(void)state;
+	assert_int_equal(launch_as(getuid() + 1, "s.out", NULL, true), -ESLURM_ACCESS_DENIED);
+	assert_non_null(strstr(answer.detail, "belongs to uid"));
+	assert_int_equal(launch_as(getuid(), "s.out", other, false), -ESLURM_ACCESS_DENIED);
+	assert_non_null(strstr(answer.detail, "was not made for this launch"));
+	assert_int_equal(launch_as(getuid(), "s.out", NULL, false), -ESLURM_ACCESS_DENIED);
+	assert_int_equal(launch_as(getuid(), "s.out", NULL, true), 0);
+	WAIT_FOR(event_find(PB__NODE_EVENT__KIND__STEP_DONE, 9));
+	assert_string_equal(file_text("s.out"), "step 0\n");
+	terminate(9);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_registers), cmocka_unit_test(test_batch), cmocka_unit_test(test_refusals), cmocka_unit_test(test_restart),
-		cmocka_unit_test(test_terminate), cmocka_unit_test(test_stepd_killed),
+		cmocka_unit_test(test_terminate), cmocka_unit_test(test_stepd_killed), cmocka_unit_test(test_prolog_fails), cmocka_unit_test(test_step_launch),
 	};
 	if (argc < 3)
 		return fprintf(stderr, "usage: noded_test SLURMD SLURMSTEPD\n"), 2;
