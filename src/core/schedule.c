@@ -151,6 +151,8 @@ static bool protect_earlier(struct core *c, struct shape *s, uint32_t *budget)
 		unpromised_drop(c, o);
 		if (c->promise_n < PROMISE_MAX)
 			(void)promise_make(c, o, first);
+		else
+			++*budget;
 	}
 	return true;
 }
@@ -216,6 +218,21 @@ static void start_head(struct core *c, struct shape *s, struct core_job *j, stru
 		heap_push(c, s);
 }
 
+/* Promises cost; they are made only when somebody could really pass: the head fits now, and earlier ones want the same nodes. */
+static struct alloc *place_checked(struct core *c, struct shape *s, struct core_job *j, struct core_part **ret_part, uint32_t *budget, bool *ret_may)
+{
+	struct alloc *a = place_now(c, j, ret_part);
+	int64_t planned = c->planned;
+	if (!a || !c->unpromised_n)
+		return a;
+	*ret_may = protect_earlier(c, s, budget);
+	if (*ret_may && planned == c->planned)
+		return a;
+	free(a->words);
+	free(a);
+	return *ret_may ? place_now(c, j, ret_part) : NULL;
+}
+
 void sched_run(struct core *c, uint32_t budget)
 {
 	c->sched_wanted = false;
@@ -225,8 +242,8 @@ void sched_run(struct core *c, uint32_t budget)
 		struct shape *s = heap_pop(c);
 		struct core_job *j = head(s);
 		struct core_part *p = NULL;
-		bool may = protect_earlier(c, s, &budget);
-		struct alloc *a = may ? place_now(c, j, &p) : NULL;
+		bool may = true;
+		struct alloc *a = place_checked(c, s, j, &p, &budget, &may);
 		if (a) {
 			start_head(c, s, j, p, a);
 			continue;

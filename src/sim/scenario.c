@@ -308,7 +308,7 @@ static char *dependency(struct play *p, const char *text)
 {
 	struct str s = STR_INIT;
 	while (text && *text) {
-		size_t n = strcspn(text, ":,?");
+		size_t n = strcspn(text, ":,?+");
 		char one[128];
 		snprintf(one, sizeof one, "%.*s", (int)n, text);
 		char *task = strchr(one, '_');

@@ -1,0 +1,216 @@
+/* corebench.c - what the core alone costs: submissions, cancels, ends and starts, memory a pending job
+ * Prints "name value unit" lines. Usage: corebench [JOBS] */
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/world.h"
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static long rss_kb(void)
+{
+	char line[256];
+	long kb = 0;
+	FILE *f = fopen("/proc/self/status", "r");
+	while (f && fgets(line, sizeof line, f))
+		if (sscanf(line, "VmRSS: %ld", &kb) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kb;
+}
+
+struct bench { struct core *core; struct effects *fx; uint64_t now_ms; uint32_t ended[65536], launched; bool encode; };
+
+static void step(struct bench *b, struct core_event *ev)
+{
+	size_t len;
+	ev->time_ms = b->now_ms;
+	effects_reset(b->fx);
+	core_step(b->core, ev, b->fx);
+	for (size_t i = 0; i < effects_count(b->fx); i++) {
+		const struct core_effect *e = effects_at(b->fx, i);
+		const struct core_job *j = e->type == FX_PERSIST_JOB && b->encode ? core_job_find(b->core, e->job_id) : NULL;
+		if (j)
+			(void)core_job_blob(b->core, j, &len);
+		if (e->type == FX_LAUNCH_BATCH)
+			b->ended[b->launched++ % 65536] = e->job_id;
+	}
+}
+
+static void submit(struct bench *b, uint32_t i, const char *name)
+{
+	Pb__JobDesc d = PB__JOB_DESC__INIT;
+	uint8_t key[16] = { 0 }, hash[32] = { 0 };
+	struct core_event ev = { .type = EV_SUBMIT, .token = 1, .by = { .uid = 1000, .gid = 1000, .user = "alice", .group = "users" } };
+	memcpy(key, &i, sizeof i);
+	d.name = (char *)name;
+	d.has_num_tasks = d.has_time_limit_min = d.has_batch = true;
+	d.num_tasks = 1;
+	d.batch = true;
+	d.time_limit_min = 10 + i % 4;
+	d.work_dir = (char *)"/home/alice/project/run";
+	d.command = (char *)"/home/alice/project/run/train.sbatch";
+	d.submit_line = (char *)"sbatch --wrap true";
+	d.alloc_node = (char *)"login1";
+	ev.submit.desc = &d;
+	ev.submit.idem_key = key;
+	ev.submit.idem_hash = hash;
+	step(b, &ev);
+}
+
+static void configure(struct bench *b, uint32_t nodes)
+{
+	struct core_params p = { .cluster = "bench", .first_job_id = 1, .max_job_count = 2000000, .max_array_size = 100001, .min_job_age_sec = 2, .job_requeue = true,
+		.select_cores = true, .select_memory = true, .backfill = true, .def_mem_per_cpu = 100, .node_steps_clean = true, .gres_types = "gpu" };
+	Pb__NodeRecord *list = calloc(nodes, sizeof *list), **ptr = calloc(nodes, sizeof *ptr);
+	char *name = calloc(nodes, 16);
+	Pb__PartitionRecord part = PB__PARTITION_RECORD__INIT, *parts = &part;
+	for (uint32_t i = 0; i < nodes; i++) {
+		pb__node_record__init(&list[i]);
+		snprintf(name + 16 * i, 16, "n%u", i);
+		list[i].name = name + 16 * i;
+		list[i].has_cpus = list[i].has_real_memory = true;
+		list[i].cpus = 8;
+		list[i].real_memory = 16000;
+		ptr[i] = &list[i];
+	}
+	part.name = (char *)"main";
+	part.nodes = (char *)"ALL";
+	part.has_is_default = part.is_default = true;
+	struct core_event ev = { .type = EV_CONFIG };
+	ev.config.params = &p;
+	ev.config.node = ptr;
+	ev.config.nodes = nodes;
+	ev.config.part = &parts;
+	ev.config.parts = 1;
+	step(b, &ev);
+	free(list);
+	free(ptr);
+	free(name);
+}
+
+static void register_nodes(struct bench *b)
+{
+	for (uint32_t i = 0; i < core_node_count(b->core); i++) {
+		struct core_event ev = { .type = EV_NODE_REGISTER };
+		Pb__NodeRegisterReq q = PB__NODE_REGISTER_REQ__INIT;
+		Pb__NodeRecord r = PB__NODE_RECORD__INIT;
+		r.name = (char *)core_node_name(b->core, i);
+		q.node = &r;
+		ev.node_register = &q;
+		step(b, &ev);
+	}
+}
+
+static void end_job(struct bench *b, uint32_t id)
+{
+	size_t len;
+	const struct core_job *j = core_job_find(b->core, id);
+	const uint8_t *blob = core_job_blob(b->core, j, &len);
+	Pb__JobRecord *r = pb__job_record__unpack(NULL, len, blob);
+	struct core_event ev = { .type = EV_NODE_EVENT };
+	Pb__NodeEvent e = PB__NODE_EVENT__INIT;
+	e.kind = PB__NODE_EVENT__KIND__BATCH_DONE;
+	e.has_job_id = e.has_clean = true;
+	e.job_id = id;
+	e.clean = true;
+	ev.node_event.node = r->alloc->batch_host;
+	ev.node_event.event = &e;
+	step(b, &ev);
+	pb__job_record__free_unpacked(r, NULL);
+}
+
+static struct bench *bench_new(uint32_t nodes)
+{
+	struct bench *b = calloc(1, sizeof *b);
+	b->core = core_create();
+	b->fx = effects_create();
+	b->now_ms = 1000000000000ull;
+	b->encode = true;
+	configure(b, nodes);
+	return b;
+}
+
+static void bench_free(struct bench *b)
+{
+	core_destroy(b->core);
+	effects_destroy(b->fx);
+	free(b);
+}
+
+static void queue_bench(uint32_t jobs)
+{
+	struct bench *b = bench_new(100); /* not registered: everything waits */
+	malloc_trim(0);
+	long kb = rss_kb();
+	double t = now();
+	for (uint32_t i = 0; i < jobs; i++)
+		submit(b, i, i % 5 ? "wrap" : "other");
+	t = now() - t;
+	malloc_trim(0);
+	printf("core_submit %.2f us\ncore_pending_job %.0f bytes\n", t / jobs * 1e6, (double)(rss_kb() - kb) * 1024 / jobs);
+	Pb__KillReq q = PB__KILL_REQ__INIT;
+	struct core_event ev = { .type = EV_KILL, .token = 2, .by = { .uid = 0, .oper = true, .admin = true, .user = "root", .group = "root" } };
+	q.name = (char *)"other";
+	ev.kill = &q;
+	t = now();
+	step(b, &ev);
+	printf("core_cancel_by_name %.1f ms for %u jobs\n", (now() - t) * 1e3, jobs / 5);
+	q.name = (char *)"wrap";
+	step(b, &ev);
+	b->now_ms += 3700000;
+	struct core_event tick = { .type = EV_TIMER };
+	step(b, &tick);
+	effects_reset(b->fx);
+	malloc_trim(0);
+	printf("core_left_after_all %ld KiB\n", rss_kb() - kb);
+	bench_free(b);
+}
+
+static void flow_bench(uint32_t nodes, uint32_t jobs)
+{
+	struct bench *b = bench_new(nodes);
+	register_nodes(b);
+	double t = now();
+	for (uint32_t i = 0; i < jobs; i++)
+		submit(b, i, "flow");
+	double t1 = now();
+	for (uint32_t i = 0; i < jobs; i++) {
+		b->now_ms += 1;
+		end_job(b, b->ended[i % 65536]);
+	}
+	double t2 = now();
+	printf("core_flow_%u_nodes %.2f us a submission, %.2f us an end and a start, %.0f jobs/s\n", nodes, (t1 - t) / jobs * 1e6, (t2 - t1) / jobs * 1e6, jobs / (t2 - t));
+	bench_free(b);
+}
+
+static void burst_bench(uint32_t nodes, uint32_t jobs)
+{
+	struct bench *b = bench_new(nodes);
+	for (uint32_t i = 0; i < jobs; i++)
+		submit(b, i, "burst");
+	double t = now();
+	register_nodes(b);
+	printf("core_burst_%u_jobs_%u_nodes %.0f ms\n", jobs, nodes, (now() - t) * 1e3);
+	bench_free(b);
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t jobs = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 50000;
+	queue_bench(jobs);
+	flow_bench(100, 20000);
+	flow_bench(1000, 20000);
+	burst_bench(1000, 10000);
+	burst_bench(5000, 10000);
+	return 0;
+}
