@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -75,6 +76,8 @@ static void child_run(struct step *s, struct task *t)
 	int rc = user_become(s);
 	if (rc < 0)
 		give_up(s, -rc, "cannot become the job's user");
+	if (s->contain == CONTAIN_TREE)            /* nobody could find it when slurmstepd is killed */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signals_reset();
 	umask((mode_t)step_umask(s));
 	io_child(s, t);
