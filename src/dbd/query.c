@@ -149,7 +149,7 @@ static int where_build(struct where *w, const Pb__DbdJobsReq *q, uint32_t only_u
 	where_text(w, "job.name", q->name, q->n_name);
 	where_text(w, "qos", q->qos, q->n_qos);
 	where_text(w, "wckey", q->wckey, q->n_wckey);
-	str_add(&w->sql, " ORDER BY cluster, job_id, submit, restarts");
+	str_add(&w->sql, " ORDER BY cluster, COALESCE(array_job_id, job_id), COALESCE(array_task_id, 1<<40), job_id, submit, restarts");
 	if (!rc && w->n > BIND_MAX)
 		rc = error_set(err, ESLURM_TOO_LARGE, "more than %d values in one request", BIND_MAX);
 	return rc;

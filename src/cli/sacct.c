@@ -1,0 +1,703 @@
+/* sacct.c - what jobs and steps did, from slurmdbd
+ *
+ * One call (DB_JOBS) with the filters slurmdbd knows; the rest (steps of -j, sizes, limits, reasons) is sifted here. Columns are
+ * rows of tables/fields_sacct.def. Texts, exit codes and the default window follow 26.05.5 (sacct(1), DEFAULT TIME WINDOW). */
+#include <ctype.h>
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "cli/opt.h"
+#include "cli/sacct.h"
+#include "cli/showcmd.h"
+#include "model/hostlist.h"
+#include "model/idset.h"
+#include "model/states.h"
+#include "model/timespec.h"
+
+#define FORMAT_BRIEF "jobid,state,exitcode"
+#define FORMAT_DEFAULT "jobid,jobname,partition,account,alloccpus,state,exitcode"
+#define FORMAT_LONG \
+	"jobid,jobidraw,jobname,partition,maxvmsize,maxvmsizenode,maxvmsizetask,avevmsize,maxrss,maxrssnode,maxrsstask,averss,maxpages,maxpagesnode," \
+	"maxpagestask,avepages,mincpu,mincpunode,mincputask,avecpu,ntasks,alloccpus,elapsed,state,exitcode,avecpufreq,reqcpufreqmin,reqcpufreqmax," \
+	"reqcpufreqgov,reqmem,consumedenergy,maxdiskread,maxdiskreadnode,maxdiskreadtask,avediskread,maxdiskwrite,maxdiskwritenode,maxdiskwritetask," \
+	"avediskwrite,reqtres,alloctres,tresusageinave,tresusageinmax,tresusageinmaxn,tresusageinmaxt,tresusageinmin,tresusageinminn,tresusageinmint," \
+	"tresusageintot,tresusageoutmax,tresusageoutmaxn,tresusageoutmaxt,tresusageoutave,tresusageouttot"
+#define ARRAY_INDEX_MAX 4000002
+
+enum { SA_ALLUSERS, SA_ACCOUNTS, SA_ARRAY, SA_BRIEF, SA_SCRIPT, SA_COMPLETION, SA_DELIMITER, SA_DUPLICATES, SA_HELPFORMAT, SA_END, SA_ENVVARS, SA_EXPAND, SA_GROUP,
+       SA_HELP, SA_HELPREASON, SA_HELPSTATE, SA_NNODES, SA_NCPUS, SA_JOBS, SA_LIMIT_MIN, SA_LIMIT_MAX, SA_LOCAL, SA_LONG, SA_ALLCLUSTERS, SA_CLUSTERS, SA_NOHEADER,
+       SA_NOCONVERT, SA_NODELIST, SA_NAME, SA_FORMAT, SA_PARSABLE, SA_PARSABLE2, SA_QOS, SA_PARTITION, SA_REASON, SA_STATE, SA_START, SA_TRUNCATE, SA_USER, SA_UNITS,
+       SA_USAGE, SA_VERBOSE, SA_VERSION, SA_WCKEYS, SA_ALLOCATIONS, SA_TODO };
+
+static const struct opt_row rows[] = {
+	{ "allusers", 'a', OPT_NONE, NULL, "jobs of all users (the default for root), not only your own", SA_ALLUSERS, false },
+	{ "accounts", 'A', OPT_REQUIRED, "accounts", "only jobs of these accounts", SA_ACCOUNTS, false },
+	{ "array", 0, OPT_NONE, NULL, "a line for each waiting task of an array", SA_ARRAY, false },
+	{ "brief", 'b', OPT_NONE, NULL, "only id, state and exit code", SA_BRIEF, false },
+	{ "batch-script", 'B', OPT_NONE, NULL, "print the batch script of the jobs given with -j", SA_SCRIPT, false },
+	{ "completion", 'c', OPT_NONE, NULL, "ask the job completion log instead", SA_COMPLETION, false },
+	{ "delimiter", 0, OPT_REQUIRED, "text", "what stands between fields with -p and -P, instead of |", SA_DELIMITER, false },
+	{ "duplicates", 'D', OPT_NONE, NULL, "all attempts of a job, not only the last", SA_DUPLICATES, false },
+	{ "helpformat", 'e', OPT_NONE, NULL, "list the fields of --format", SA_HELPFORMAT, false },
+	{ "endtime", 'E', OPT_REQUIRED, "time", "only jobs eligible before this time", SA_END, false },
+	{ "env-vars", 0, OPT_NONE, NULL, "print the environment of the jobs given with -j", SA_ENVVARS, false },
+	{ "expand-patterns", 0, OPT_NONE, NULL, "fill in the patterns of StdIn, StdOut and StdErr", SA_EXPAND, false },
+	{ "federation", 0, OPT_NONE, NULL, "jobs of the whole federation", SA_TODO, true },
+	{ "file", 'f', OPT_REQUIRED, "file", "read a job completion log", SA_TODO, true },
+	{ "flags", 'F', OPT_REQUIRED, "flags", "only jobs that were handled so", SA_TODO, true },
+	{ "gid", 'g', OPT_REQUIRED, "groups", "only jobs of these groups", SA_GROUP, false },
+	{ "group", 0, OPT_REQUIRED, NULL, NULL, SA_GROUP, false },
+	{ "help", 'h', OPT_NONE, NULL, "this text", SA_HELP, false },
+	{ "helpreason", 0, OPT_NONE, NULL, "list the reasons of --reason", SA_HELPREASON, false },
+	{ "helpstate", 0, OPT_NONE, NULL, "list the states of --state", SA_HELPSTATE, false },
+	{ "nnodes", 'i', OPT_REQUIRED, "min[-max]", "only jobs that had so many nodes", SA_NNODES, false },
+	{ "ncpus", 'I', OPT_REQUIRED, "min[-max]", "only jobs that had so many CPUs", SA_NCPUS, false },
+	{ "jobs", 'j', OPT_REQUIRED, "job[.step]", "only these jobs or steps", SA_JOBS, false },
+	{ "json", 0, OPT_OPTIONAL, "version", "print JSON", SA_TODO, true },
+	{ "timelimit-min", 'k', OPT_REQUIRED, "time", "only jobs with this limit, or with -K: at least this", SA_LIMIT_MIN, false },
+	{ "timelimit-max", 'K', OPT_REQUIRED, "time", "with -k: at most this limit", SA_LIMIT_MAX, false },
+	{ "local", 0, OPT_NONE, NULL, "only jobs of this cluster", SA_LOCAL, false },
+	{ "long", 'l', OPT_NONE, NULL, "many fields", SA_LONG, false },
+	{ "allclusters", 'L', OPT_NONE, NULL, "jobs of all clusters", SA_ALLCLUSTERS, false },
+	{ "clusters", 'M', OPT_REQUIRED, "clusters", "only jobs of these clusters; all", SA_CLUSTERS, false },
+	{ "cluster", 0, OPT_REQUIRED, NULL, NULL, SA_CLUSTERS, false },
+	{ "noheader", 'n', OPT_NONE, NULL, "no header", SA_NOHEADER, false },
+	{ "noconvert", 0, OPT_NONE, NULL, "do not choose units: 2048M stays 2048M", SA_NOCONVERT, false },
+	{ "nodelist", 'N', OPT_REQUIRED, "nodes", "only jobs that ran on one of these nodes", SA_NODELIST, false },
+	{ "name", 0, OPT_REQUIRED, "names", "only jobs with one of these names", SA_NAME, false },
+	{ "format", 'o', OPT_REQUIRED, "fields", "the fields to print: name[%width],...", SA_FORMAT, false },
+	{ "parsable", 'p', OPT_NONE, NULL, "fields divided by |, one at the end as well", SA_PARSABLE, false },
+	{ "parsable2", 'P', OPT_NONE, NULL, "fields divided by |", SA_PARSABLE2, false },
+	{ "qos", 'q', OPT_REQUIRED, "qos", "only jobs with one of these QOS", SA_QOS, false },
+	{ "partition", 'r', OPT_REQUIRED, "partitions", "only jobs of these partitions", SA_PARTITION, false },
+	{ "reason", 'R', OPT_REQUIRED, "reasons", "only jobs that waited for one of these reasons", SA_REASON, false },
+	{ "state", 's', OPT_REQUIRED, "states", "only jobs in one of these states within the window", SA_STATE, false },
+	{ "starttime", 'S', OPT_REQUIRED, "time", "only jobs not over before this time", SA_START, false },
+	{ "truncate", 'T', OPT_NONE, NULL, "cut times to the window", SA_TRUNCATE, false },
+	{ "uid", 'u', OPT_REQUIRED, "users", "only jobs of these users", SA_USER, false },
+	{ "user", 0, OPT_REQUIRED, NULL, NULL, SA_USER, false },
+	{ "units", 0, OPT_REQUIRED, "KMGTP", "print amounts in this unit", SA_UNITS, false },
+	{ "usage", 0, OPT_NONE, NULL, "a short text", SA_USAGE, false },
+	{ "verbose", 'v', OPT_NONE, NULL, "say what is asked for", SA_VERBOSE, false },
+	{ "version", 'V', OPT_NONE, NULL, "print the version", SA_VERSION, false },
+	{ "wckeys", 'W', OPT_REQUIRED, "wckeys", "only jobs with one of these wckeys", SA_WCKEYS, false },
+	{ "whole-hetjob", 0, OPT_OPTIONAL, "yes|no", "all components of heterogeneous jobs", SA_TODO, true },
+	{ "associations", 'x', OPT_REQUIRED, "ids", "only jobs of these associations", SA_TODO, true },
+	{ "allocations", 'X', OPT_NONE, NULL, "only jobs, no steps", SA_ALLOCATIONS, false },
+	{ "yaml", 0, OPT_OPTIONAL, "version", "print YAML", SA_TODO, true },
+};
+#define ROWS (sizeof rows / sizeof *rows)
+
+struct range { uint64_t min, max; bool set; };
+struct words { char **w; size_t n, cap; };
+/* One piece of -j: a job, array, task, or SLUID; step < 0 (-1): all of it. */
+struct pick { uint64_t job; int64_t task, step; char sluid[32]; };
+struct cell { const struct sacct_field *field; int width; };
+
+struct sacct {
+	struct words account, qos, partition, state, user_names, group_names, name, wckey, cluster, jobs, reason;
+	uint32_t *uid, *gid;
+	size_t uid_n, uid_cap, gid_n, gid_cap;
+	struct pick *pick;
+	size_t pick_n, pick_cap;
+	char *nodes, *format, *delimiter;
+	struct range nnodes, ncpus;
+	uint32_t limit_min, limit_max;
+	bool has_limit_min, has_limit_max, all_users, all_clusters, array, script, env_vars, duplicates, no_header, no_steps, has_start, has_end;
+	int parsable, verbose;
+	time_t start, end;
+	struct cell *col;
+	size_t col_n, col_cap;
+};
+
+static int fatal(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+static int fatal(const char *fmt, ...)
+{
+	va_list ap;
+	char line[400];
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	log_fatal("%s", line);
+	exit(1);
+}
+
+static void words_add(struct words *w, const char *text)
+{
+	char *copy = xstrdup(text), *rest = copy, *piece;
+	while ((piece = str_next(&rest, ","))) {
+		piece = str_trim(piece);
+		if (!*piece)
+			continue;
+		w->w = xgrow(w->w, &w->cap, w->n + 1, sizeof *w->w);
+		w->w[w->n++] = xstrdup(piece);
+	}
+	free(copy);
+}
+
+/* --- -j ------------------------------------------------------------------------------------------------------- */
+static int64_t step_parse(const char *id, const char *s)
+{
+	static const struct { const char *name; int64_t step; } special[] = { { "batch", 0xfffffffb }, { "extern", 0xfffffffc }, { "interactive", 0xfffffffa } };
+	unsigned long long v;
+	for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+		if (!strcmp(s, special[i].name))
+			return special[i].step;
+	if (str_to_u64(s, 0, UINT32_MAX, &v))
+		fatal("Bad job/step specified: %s: StepID includes unexpected non-numeric characters", id);
+	return (int64_t)v;
+}
+
+static void pick_add(struct sacct *a, const char *id)
+{
+	struct pick p = { .task = -1, .step = -1 };
+	char *copy = xstrdup(id), *dot = strchr(copy, '.'), *end;
+	if (dot) {
+		*dot = 0;
+		p.step = step_parse(id, dot + 1);
+	}
+	if (*copy == 's' && strlen(copy) == 14) {
+		snprintf(p.sluid, sizeof p.sluid, "%s", copy);
+	} else {
+		errno = 0;
+		p.job = strtoull(copy, &end, 10);
+		if (end == copy || errno || !p.job || p.job > UINT32_MAX)
+			fatal("Bad job/step specified: %s", id);
+		if (*end == '_' && end[1] == '[')
+			end = copy + strlen(copy);
+		else if (*end == '_') {
+			char *task = end + 1;
+			p.task = strtoll(task, &end, 10);
+			if (end == task || *end)
+				fatal("Bad job/step specified: %s: Job Array ID includes unexpected non-numeric characters", id);
+		} else if (*end == '+') {
+			fatal("Bad job/step specified: %s: heterogeneous jobs do not work yet", id);
+		}
+		if (*end)
+			fatal("Bad job/step specified: %s", id);
+	}
+	free(copy);
+	a->pick = xgrow(a->pick, &a->pick_cap, a->pick_n + 1, sizeof *a->pick);
+	a->pick[a->pick_n++] = p;
+}
+
+static bool pick_is_job(const struct pick *p, const Pb__JobRecord *j)
+{
+	if (p->sluid[0])
+		return j->sluid && !strcmp(p->sluid, j->sluid);
+	if (p->task >= 0)
+		return j->has_array_job_id && j->array_job_id == p->job && j->has_array_task_id && j->array_task_id == (uint64_t)p->task;
+	return j->job_id == p->job || (j->has_array_job_id && j->array_job_id == p->job);
+}
+
+/* Is this line asked for? step NULL: the job's own. */
+static bool is_picked(const struct sacct *a, const Pb__JobRecord *j, const Pb__StepRecord *s)
+{
+	for (size_t i = 0; i < a->pick_n; i++)
+		if (pick_is_job(&a->pick[i], j) && (a->pick[i].step < 0 || (s && a->pick[i].step == s->step_id)))
+			return true;
+	return !a->pick_n;
+}
+
+/* --- format -------------------------------------------------------------------------------------------------------- */
+static void column_add(struct sacct *a, const struct sacct_field *f, int width)
+{
+	a->col = xgrow(a->col, &a->col_cap, a->col_n + 1, sizeof *a->col);
+	a->col[a->col_n++] = (struct cell){ f, width };
+}
+
+static int field_add(struct sacct *a, char *name)
+{
+	char *percent = strchr(name, '%');
+	long long width = 0;
+	if (percent) {
+		*percent = 0;
+		if (str_to_i64(percent + 1, -10000, 10000, &width)) {
+			log_error("Invalid field width: \"%s%%%s\"", name, percent + 1);
+			return -EINVAL;
+		}
+	}
+	bool all = !strcasecmp(name, "ALL");
+	size_t n = strlen(name);
+	for (size_t i = 0; i < sacct_fields_n; i++) {
+		if (!all && strncasecmp(sacct_fields[i].name, name, n))
+			continue;
+		column_add(a, &sacct_fields[i], percent ? (int)width : sacct_fields[i].width);
+		if (!all)
+			return 0;
+	}
+	if (all)
+		return 0;
+	log_error("Invalid field requested: \"%s\"", name);
+	return -EINVAL;
+}
+
+static int format_read(struct sacct *a)
+{
+	const char *env = getenv("SACCT_FORMAT"), *text = a->format ? a->format : env && *env ? env : FORMAT_DEFAULT;
+	char *copy = xstrdup(text), *rest = copy, *name;
+	int rc = 0;
+	while (!rc && (name = str_next(&rest, ",")))
+		if (*(name = str_trim(name)))
+			rc = field_add(a, name);
+	free(copy);
+	return rc;
+}
+
+/* One cell: cut with + or filled up. */
+static void cell_put(struct str *out, const struct sacct *a, const struct cell *c, const char *v, bool last)
+{
+	const char *sep = a->delimiter ? a->delimiter : "|";
+	if (a->parsable) {
+		str_add(out, v);
+		str_add(out, last && a->parsable == 2 ? "" : sep);
+		return;
+	}
+	size_t width = (size_t)abs(c->width), n = strlen(v);
+	if (n > width && width)
+		str_addf(out, "%.*s+ ", (int)width - 1, v);
+	else
+		str_addf(out, c->width < 0 ? "%-*s " : "%*s ", (int)width, width ? v : "");
+}
+
+static void header_put(struct str *out, const struct sacct *a)
+{
+	for (size_t i = 0; i < a->col_n; i++) {
+		char name[64];
+		size_t width = (size_t)abs(a->col[i].width);
+		snprintf(name, sizeof name, "%.*s", a->parsable ? 63 : (int)width, a->col[i].field->name);
+		cell_put(out, a, &a->col[i], name, i + 1 == a->col_n);
+	}
+	str_add_c(out, '\n');
+	if (a->parsable)
+		return;
+	for (size_t i = 0; i < a->col_n; i++) {
+		for (int w = abs(a->col[i].width); w; w--)
+			str_add_c(out, '-');
+		str_add_c(out, ' ');
+	}
+	str_add_c(out, '\n');
+}
+
+static void row_put(struct str *out, const struct sacct *a, const struct sacct_row *r)
+{
+	struct str cell = STR_INIT;
+	for (size_t i = 0; i < a->col_n; i++) {
+		str_reset(&cell);
+		a->col[i].field->get(&cell, r);
+		cell_put(out, a, &a->col[i], cell.data, i + 1 == a->col_n);
+	}
+	str_add_c(out, '\n');
+	str_fini(&cell);
+	if (out->len > OUT_CHUNK)
+		out_flush(out);
+}
+
+/* --- help ------------------------------------------------------------------------------------------------------------ */
+static void names_print(const char *const *name, size_t n, int per_line, int width)
+{
+	for (size_t i = 0; i < n; i++)
+		printf("%-*s%s", width, name[i], (i + 1) % (size_t)per_line && i + 1 < n ? " " : "\n");
+}
+
+static void help_format(void)
+{
+	const char *name[256];
+	for (size_t i = 0; i < sacct_fields_n; i++)
+		name[i] = sacct_fields[i].name;
+	names_print(name, sacct_fields_n, 4, 19);
+}
+
+static void help_state(void)
+{
+	const char *name[32];
+	size_t n = 0;
+	for (; n <= PB__JOB_STATE__OUT_OF_MEMORY; n++)
+		name[n] = job_state_name((uint32_t)n, 0);
+	names_print(name, n, 4, 19);
+}
+
+static void help_reason(void)
+{
+	static const char *const name[] = {
+#define REASON(sym, text) text,
+#include "tables/reasons.def"
+#undef REASON
+	};
+	names_print(name, sizeof name / sizeof *name, 2, 39);
+}
+
+/* --- options ----------------------------------------------------------------------------------------------------------- */
+static void users_add(struct sacct *a, const char *text)
+{
+	struct words w = { 0 };
+	words_add(&w, text);
+	for (size_t i = 0; i < w.n; i++) {
+		unsigned long long id;
+		const struct passwd *pw = str_to_u64(w.w[i], 0, UINT32_MAX, &id) ? getpwnam(w.w[i]) : NULL;
+		if (!pw && str_to_u64(w.w[i], 0, UINT32_MAX, &id)) {
+			log_error("Invalid user id: %s", w.w[i]);
+			exit(1);
+		}
+		a->uid = xgrow(a->uid, &a->uid_cap, a->uid_n + 1, sizeof *a->uid);
+		a->uid[a->uid_n++] = pw ? pw->pw_uid : (uint32_t)id;
+	}
+}
+
+static void groups_add(struct sacct *a, const char *text)
+{
+	struct words w = { 0 };
+	words_add(&w, text);
+	for (size_t i = 0; i < w.n; i++) {
+		unsigned long long id;
+		const struct group *gr = str_to_u64(w.w[i], 0, UINT32_MAX, &id) ? getgrnam(w.w[i]) : NULL;
+		if (!gr && str_to_u64(w.w[i], 0, UINT32_MAX, &id)) {
+			log_error("Invalid group id: %s", w.w[i]);
+			exit(1);
+		}
+		a->gid = xgrow(a->gid, &a->gid_cap, a->gid_n + 1, sizeof *a->gid);
+		a->gid[a->gid_n++] = gr ? gr->gr_gid : (uint32_t)id;
+	}
+}
+
+static void states_add(struct sacct *a, const char *text)
+{
+	struct words w = { 0 };
+	words_add(&w, text);
+	for (size_t i = 0; i < w.n; i++) {
+		bool is_flag;
+		uint32_t state;
+		if (job_state_parse(w.w[i], &is_flag, &state))
+			fatal("unrecognized job state value '%s'", w.w[i]);
+		words_add(&a->state, is_flag ? w.w[i] : job_state_name(state, 0));
+	}
+}
+
+static void when_read(const char *text, time_t *ret, bool *has)
+{
+	struct error err = { 0 };
+	if (timespec_parse_when(text, time(NULL), 1, ret, &err)) {
+		fprintf(stderr, "Invalid time specification (pos=0): %s\n", text);
+		exit(1);
+	}
+	*has = true;
+}
+
+static void range_read(const char *text, struct range *r, const char *what)
+{
+	unsigned long long lo, hi;
+	char *copy = xstrdup(text), *dash = strchr(copy, '-');
+	if (dash)
+		*dash = 0;
+	if (str_to_u64(copy, 0, UINT32_MAX, &lo) || str_to_u64(dash ? dash + 1 : copy, 0, UINT32_MAX, &hi) || hi < lo)
+		fatal("Invalid %s specification: %s (expected min[-max])", what, text);
+	*r = (struct range){ lo, hi, true };
+	free(copy);
+}
+
+static void limit_read(const char *text, uint32_t *ret, bool *has)
+{
+	struct error err = { 0 };
+	if (timespec_parse_mins(text, ret, &err))
+		fatal("Invalid time limit specification: %s", text);
+	*has = true;
+}
+
+static void units_read(const char *text)
+{
+	int c = toupper((unsigned char)*text);
+	if (strlen(text) != 1 || !strchr("KMGTP", c)) {
+		log_error("Invalid unit type '%s'. Possible options are 'KMGTP'", text);
+		fatal("Invalid unit type");
+	}
+	sacct_env.unit = (char)c;
+}
+
+static void print_and_end(int id)
+{
+	switch (id) {
+	case SA_HELP: opt_print_help("sacct [<OPTION>]\n     Valid <OPTION> values are:", rows, ROWS); break;
+	case SA_HELPFORMAT: help_format(); break;
+	case SA_HELPREASON: help_reason(); break;
+	case SA_HELPSTATE: help_state(); break;
+	case SA_USAGE: printf("Usage: sacct [options]\n\tUse --help for help\n"); break;
+	case SA_VERSION: puts("slurm " BERTH_VERSION); break;
+	default: fprintf(stderr, "Slurm job completion is disabled\n"); exit(1);
+	}
+	exit(0);
+}
+
+/* Options that are one list of words. */
+static struct words *words_of(struct sacct *a, int id)
+{
+	switch (id) {
+	case SA_ACCOUNTS: return &a->account;
+	case SA_QOS: return &a->qos;
+	case SA_PARTITION: return &a->partition;
+	case SA_NAME: return &a->name;
+	case SA_WCKEYS: return &a->wckey;
+	case SA_CLUSTERS: return &a->cluster;
+	case SA_JOBS: return &a->jobs;
+	case SA_REASON: return &a->reason;
+	default: return NULL;
+	}
+}
+
+static bool *flag_of(struct sacct *a, int id)
+{
+	static bool unused;
+	switch (id) {
+	case SA_ALLUSERS: return &a->all_users;
+	case SA_ARRAY: return &a->array;
+	case SA_SCRIPT: return &a->script;
+	case SA_ENVVARS: return &a->env_vars;
+	case SA_DUPLICATES: return &a->duplicates;
+	case SA_NOHEADER: return &a->no_header;
+	case SA_ALLOCATIONS: return &a->no_steps;
+	case SA_ALLCLUSTERS: return &a->all_clusters;
+	case SA_EXPAND: return &sacct_env.expand;
+	case SA_NOCONVERT: return &sacct_env.no_convert;
+	case SA_TRUNCATE: return &sacct_env.truncate;
+	case SA_LOCAL: return &unused;
+	default: return NULL;
+	}
+}
+
+static int on_option(const struct opt_row *row, const char *v, void *arg, struct error *err)
+{
+	struct sacct *a = arg;
+	struct words *w = words_of(a, row->id);
+	bool *flag = flag_of(a, row->id);
+	(void)err;
+	if (w)
+		words_add(w, v);
+	else if (flag)
+		*flag = true;
+	if (w || flag)
+		return 0;
+	switch (row->id) {
+	case SA_BRIEF: xstr_set(&a->format, FORMAT_BRIEF); break;
+	case SA_LONG: xstr_set(&a->format, FORMAT_LONG); break;
+	case SA_FORMAT: {
+		char *more = a->format ? xasprintf("%s,%s", a->format, v) : xstrdup(v);
+		free(a->format);
+		a->format = more;
+		break;
+	}
+	case SA_DELIMITER: xstr_set(&a->delimiter, v); break;
+	case SA_START: when_read(v, &a->start, &a->has_start); break;
+	case SA_END: when_read(v, &a->end, &a->has_end); break;
+	case SA_GROUP: groups_add(a, v); break;
+	case SA_USER: users_add(a, v); break;
+	case SA_STATE: states_add(a, v); break;
+	case SA_NNODES: range_read(v, &a->nnodes, "node count"); break;
+	case SA_NCPUS: range_read(v, &a->ncpus, "CPU count"); break;
+	case SA_LIMIT_MIN: limit_read(v, &a->limit_min, &a->has_limit_min); break;
+	case SA_LIMIT_MAX: limit_read(v, &a->limit_max, &a->has_limit_max); break;
+	case SA_NODELIST: xstr_set(&a->nodes, v); break;
+	case SA_PARSABLE: a->parsable = 1; break;
+	case SA_PARSABLE2: a->parsable = 2; break;
+	case SA_UNITS: units_read(v); break;
+	case SA_VERBOSE: a->verbose++; break;
+	default: print_and_end(row->id);
+	}
+	return 0;
+}
+
+/* sacct(1), DEFAULT TIME WINDOW. */
+static void window_read(struct sacct *a)
+{
+	time_t now = (time_t)sacct_env.now;
+	char from[64], to[64];
+	if (!a->has_start && !a->state.n && !a->jobs.n) {
+		struct tm tm;
+		localtime_r(&now, &tm);
+		tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
+		tm.tm_isdst = -1;
+		a->start = mktime(&tm);
+	} else if (!a->has_start) {
+		a->start = a->jobs.n ? 0 : now;
+	}
+	if (!a->has_end)
+		a->end = a->state.n && a->has_start ? a->start : now;
+	if (a->has_start && a->has_end && a->start > a->end) {
+		timespec_print_when(a->start, NULL, now, from, sizeof from);
+		timespec_print_when(a->end, NULL, now, to, sizeof to);
+		log_error("Start time (%s) requested is after end time (%s).", from, to);
+		exit(1);
+	}
+	sacct_env.from = (uint64_t)a->start;
+	sacct_env.to = (uint64_t)a->end;
+	if (!a->verbose)
+		return;
+	snprintf(from, sizeof from, "%.24s", a->start ? ctime(&a->start) : "Epoch 0");
+	snprintf(to, sizeof to, "%.24s", ctime(&a->end));
+	log_info("Jobs %s in the time window from %s to %s", a->state.n ? "in the requested states" : "Eligible", from, to);
+}
+
+static void options_read(struct sacct *a, int argc, char **argv)
+{
+	struct error err = { 0 };
+	int first = opt_parse(rows, ROWS, argc, argv, false, on_option, a, &err);
+	if (first < 0) {
+		fprintf(stderr, "sacct: %s\n", err.line);
+		exit(1);
+	}
+	if (first < argc) {
+		log_error("Unknown arguments:");
+		for (; first < argc; first++)
+			log_error(" %s", argv[first]);
+		exit(1);
+	}
+	for (size_t i = 0; i < a->jobs.n; i++)
+		pick_add(a, a->jobs.w[i]);
+	struct hostlist hl = HOSTLIST_INIT;
+	if (a->nodes && hostlist_add(&hl, a->nodes, &err))
+		exit(show_fail(&err));
+	hostlist_fini(&hl);
+	if (format_read(a))
+		exit(1);
+	window_read(a);
+}
+
+/* --- asking ------------------------------------------------------------------------------------------------------------ */
+static Pb__DbdJobsRsp *ask(const struct sacct *a, struct client *c)
+{
+	Pb__DbdJobsReq q = PB__DBD_JOBS_REQ__INIT;
+	ProtobufCMessage *rsp = NULL;
+	struct error err = { 0 };
+	uint32_t me = getuid();
+	char *here = (char *)(uintptr_t)show_env.cluster;
+	bool all = a->all_clusters || (a->cluster.n == 1 && !strcasecmp(a->cluster.w[0], "all"));
+#define LIST(field, words) q.field = (words).w, q.n_##field = (words).n
+	LIST(account, a->account);
+	LIST(qos, a->qos);
+	LIST(partition, a->partition);
+	LIST(state, a->state);
+	LIST(name, a->name);
+	LIST(wckey, a->wckey);
+	LIST(id, a->jobs);
+	if (a->cluster.n && !all)
+		LIST(cluster, a->cluster);
+	else if (!all)
+		q.cluster = &here, q.n_cluster = 1;
+#undef LIST
+	q.uid = a->uid;
+	q.n_uid = a->uid_n;
+	if (!a->uid_n && !a->all_users && me)
+		q.uid = &me, q.n_uid = 1;
+	q.gid = a->gid;
+	q.n_gid = a->gid_n;
+	q.nodes = a->nodes;
+	q.has_start = q.has_end = q.has_duplicates = q.has_no_steps = true;
+	q.start = (uint64_t)a->start;
+	q.end = (uint64_t)a->end;
+	q.duplicates = a->duplicates;
+	q.no_steps = a->no_steps;
+	int rc = client_call_dbd(c, RPC_DB_JOBS, &q.base, 0, &rsp, &err);
+	if (rc) {
+		show_fail(&err);
+		exit(1);
+	}
+	return (Pb__DbdJobsRsp *)rsp;
+}
+
+/* --- sifting and printing -------------------------------------------------------------------------------------------------- */
+static bool in_range(const struct range *r, uint64_t v) { return !r->set || (v >= r->min && v <= (r->max > r->min ? r->max : r->min)); }
+
+static bool job_passes(const struct sacct *a, const Pb__DbdJob *d, const Pb__JobRecord *j)
+{
+	uint32_t limit = j->time_limit_min;
+	bool found = !a->reason.n;
+	for (size_t i = 0; i < a->reason.n && !found; i++)
+		found = !strcasecmp(a->reason.w[i], reason_name(d->reason));
+	if (a->has_limit_min && (limit < a->limit_min || limit > (a->has_limit_max ? a->limit_max : a->limit_min)))
+		return false;
+	return found && in_range(&a->nnodes, j->num_nodes) && in_range(&a->ncpus, j->alloc && j->alloc->num_cpus ? j->alloc->num_cpus : j->num_cpus);
+}
+
+static void job_print(const struct sacct *a, const Pb__DbdJob *d, const Pb__JobRecord *j, struct str *out)
+{
+	struct sacct_row r;
+	struct bitset *tasks = NULL;
+	if (a->array && j->array_tasks && !j->has_array_task_id && !idset_parse(j->array_tasks, ARRAY_INDEX_MAX, &tasks, NULL)) {
+		bitset_for(tasks, t) {
+			sacct_row_init(&r, d, j, NULL, t);
+			row_put(out, a, &r);
+		}
+		bitset_destroy(tasks);
+		return;
+	}
+	if (is_picked(a, j, NULL)) {
+		sacct_row_init(&r, d, j, NULL, -1);
+		row_put(out, a, &r);
+	}
+	for (size_t i = 0; !a->no_steps && i < d->n_step; i++) {
+		if (!is_picked(a, j, d->step[i]))
+			continue;
+		sacct_row_init(&r, d, j, d->step[i], -1);
+		row_put(out, a, &r);
+	}
+}
+
+static void text_print(const struct sacct *a, const Pb__JobRecord *j, struct str *out)
+{
+	str_addf(out, "%s for %u\n", a->script ? "Batch Script" : "Environment used for", j->job_id);
+	str_add(out, "--------------------------------------------------------------------------------\nNONE\n");
+}
+
+static int jobs_print(const struct sacct *a, const Pb__DbdJobsRsp *rsp)
+{
+	struct str out = STR_INIT;
+	bool texts = a->script || a->env_vars;
+	if (!a->no_header && !texts)
+		header_put(&out, a);
+	for (size_t i = 0; i < rsp->n_job; i++) {
+		const Pb__DbdJob *d = rsp->job[i];
+		Pb__JobRecord *j = pb__job_record__unpack(NULL, d->record.len, d->record.data);
+		if (!j)
+			continue;
+		if (job_passes(a, d, j) && !texts)
+			job_print(a, d, j, &out);
+		else if (texts)
+			text_print(a, j, &out);
+		pb__job_record__free_unpacked(j, NULL);
+	}
+	out_flush(&out);
+	str_fini(&out);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct sacct a = { 0 };
+	show_start("sacct");
+	sacct_env.now = (uint64_t)time(NULL);
+	options_read(&a, argc, argv);
+	if ((a.script || a.env_vars) && !a.jobs.n) {
+		log_error("This option requires the --jobs option.");
+		return 1;
+	}
+	struct client *c = show_open();
+	const char *type = conf_str(client_conf(c), CONF_AccountingStorageType);
+	if (!type) {
+		fprintf(stderr, "Slurm accounting storage is disabled\n");
+		return 1;
+	}
+	sacct_env.tres_tracked = conf_str(client_conf(c), CONF_AccountingStorageTRES);
+	Pb__DbdJobsRsp *rsp = ask(&a, c);
+	int rc = jobs_print(&a, rsp);
+	pb__dbd_jobs_rsp__free_unpacked(rsp, NULL);
+	client_close(c);
+	return rc;
+}
