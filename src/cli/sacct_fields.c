@@ -255,7 +255,7 @@ static void get_state(struct str *out, const struct sacct_row *r)
 	uint32_t state = r->step ? r->step->state : r->job->state;
 	bool by = r->step ? r->step->has_cancel_uid : r->job->has_cancel_uid;
 	if (!r->step && r->db->requeued && !job_state_is_final(state))
-		str_add(out, "REQUEUED");
+		str_add(out, r->job->fail_node && r->job->end_reason == REASON_NODE_DOWN ? "NODE_FAIL" : "REQUEUED");
 	else if (state == PB__JOB_STATE__CANCELLED && by)
 		str_addf(out, "CANCELLED by %u", r->step ? r->step->cancel_uid : r->job->cancel_uid);
 	else

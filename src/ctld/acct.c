@@ -92,6 +92,29 @@ static void queue_event(struct ctld *d, Pb__DbdEvent *e)
 	pop(a, true);
 }
 
+/* A requeue carries the record of the attempt that is over in msg; the job as it waits again follows as the next attempt. */
+static void add_job(struct ctld *d, const struct core_job *j, const struct core_effect *e)
+{
+	Pb__DbdEvent ev = PB__DBD_EVENT__INIT;
+	Pb__JobVolatile vol = PB__JOB_VOLATILE__INIT;
+	core_job_volatile(d->core, j, &vol);
+	ev.has_job = true;
+	if (e->requeued && e->msg) {
+		ev.job.len = protobuf_c_message_get_packed_size(e->msg);
+		uint8_t *blob = xmalloc(ev.job.len + 1);
+		protobuf_c_message_pack(e->msg, blob);
+		ev.job.data = blob;
+		ev.has_requeued = ev.requeued = true;
+		queue_event(d, &ev);
+		free(blob);
+		ev.has_requeued = ev.requeued = false;
+	}
+	ev.job.data = (uint8_t *)core_job_blob(d->core, j, &ev.job.len);
+	ev.has_job_reason = vol.has_reason;
+	ev.job_reason = vol.reason;
+	queue_event(d, &ev);
+}
+
 void acct_add(struct ctld *d, const struct core_effect *e)
 {
 	Pb__DbdEvent ev = PB__DBD_EVENT__INIT;
@@ -99,14 +122,10 @@ void acct_add(struct ctld *d, const struct core_effect *e)
 	if (!d->acct->link)
 		return;
 	if (e->type == FX_ACCOUNT_JOB && j) {
-		Pb__JobVolatile vol = PB__JOB_VOLATILE__INIT;
-		core_job_volatile(d->core, j, &vol);
-		ev.has_job = true;
-		ev.job.data = (uint8_t *)core_job_blob(d->core, j, &ev.job.len);
-		ev.has_job_reason = vol.has_reason;
-		ev.job_reason = vol.reason;
-		ev.has_requeued = ev.requeued = e->requeued;
-	} else if (e->type == FX_ACCOUNT_STEP) {
+		add_job(d, j, e);
+		return;
+	}
+	if (e->type == FX_ACCOUNT_STEP) {
 		ev.step = (Pb__StepRecord *)e->msg;
 		j = core_job_find(d->core, ev.step->job_id);
 		Pb__JobRecord *r = j ? reply_record(d, j) : NULL;

@@ -34,9 +34,10 @@ static int job_put(struct db *d, int64_t cluster, const Pb__DbdEvent *e, const P
 	for (int i = 0; i < 7; i++)
 		if (i < 5 || number[i] >= 0)
 			sqlite3_bind_int64(st, i + 1, number[i]);
+	bool waits = j->state == PB__JOB_STATE__PENDING && !e->requeued;
 	bool running = j->state == PB__JOB_STATE__PENDING || j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED;
 	db_bind_text(st, 8, j->sluid);
-	const int64_t more[] = { (int64_t)j->eligible_time, (int64_t)j->start_time, running && !e->requeued ? 0 : (int64_t)j->end_time, j->state, e->requeued, e->job_reason,
+	const int64_t more[] = { (int64_t)j->eligible_time, waits ? 0 : (int64_t)j->start_time, running && !e->requeued ? 0 : (int64_t)j->end_time, j->state, e->requeued, e->job_reason,
 				 j->uid, j->gid };
 	for (int i = 0; i < 8; i++)
 		sqlite3_bind_int64(st, 9 + i, more[i]);
