@@ -256,7 +256,7 @@ size_t berth_node_signal(const struct berth *b, const struct berth_proc *p, int 
 
 static void wait_gone(struct berth_proc *p, unsigned long long began, int ms)
 {
-	for (int i = 0; i < ms && start_time(p->pid) == began; i += 5) {
+	for (int i = 0; began && i < ms && start_time(p->pid) == began; i += 5) {
 		waitpid(p->pid, NULL, WNOHANG);
 		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
 	}
@@ -271,7 +271,7 @@ void berth_proc_stop(const struct berth *b, struct berth_proc *p, int signal, bo
 			node_uts(b, p, uts, sizeof uts); /* noted while it lives */
 		kill(p->pid, signal);
 		wait_gone(p, began, grace_ms);
-		if (start_time(p->pid) == began) {
+		if (began && start_time(p->pid) == began) {
 			kill(p->pid, SIGKILL);
 			wait_gone(p, began, 2000);
 		}
