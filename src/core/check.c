@@ -18,7 +18,8 @@ static void check_node(const struct core *c, const struct core_node *n)
 		for (uint32_t k = 0; k < n->cpu_words + n->dev_words; k++) {
 			assert(!(used[k] & w[k]));
 			used[k] |= w[k];
-			bits += k < n->cpu_words ? (uint32_t)__builtin_popcountll(w[k]) : 0;
+			for (uint64_t x = k < n->cpu_words ? w[k] : 0; x; x &= x - 1)
+				bits++;
 		}
 		assert(bits == o->cpus);
 		cpus += o->cpus;

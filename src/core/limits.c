@@ -32,6 +32,8 @@ static uint32_t time_of(const struct core *c, const Pb__JobDesc *d, const struct
 		return d->time_limit_min;
 	if (p && p->default_time_min)
 		return p->default_time_min;
+	if (d->has_deadline && d->deadline > now_sec(c)) /* the room until then */
+		return (uint32_t)((d->deadline - now_sec(c)) / 60 ? (d->deadline - now_sec(c)) / 60 : 1);
 	if (c->params.def_time_limit_min)
 		return c->params.def_time_limit_min;
 	return p ? p->max_time_min : TIME_INFINITE;

@@ -135,11 +135,28 @@ static uint32_t wait_possible(struct core *c, struct shape *s)
 	return s->possible < 0 ? REASON_BAD_CONSTRAINTS : (uint32_t)s->possible;
 }
 
+/* Can it still end before its deadline? If not it is over; else it is looked at again at the last moment. */
+static bool deadline_missed(struct core *c, struct core_job *j)
+{
+	uint32_t need = j->time_min == TIME_INFINITE ? 0 : j->time_min * 60;
+	if (!j->deadline || (j->flags & JOBF_COMPLETING))
+		return false;
+	if (now_sec(c) + need <= j->deadline) {
+		timer_add(c, (j->deadline - need + 1) * 1000ull, TIMER_BEGIN, j->id, 0);
+		return false;
+	}
+	job_x(j)->end_reason = REASON_DEADLINE;
+	job_end(c, j, PB__JOB_STATE__DEADLINE, 0);
+	return true;
+}
+
 static uint32_t wait_for(struct core *c, struct core_job *j)
 {
 	uint32_t r;
 	if (j->flags & JOBF_COMPLETING)
 		return REASON_CLEANING;
+	if (deadline_missed(c, j))
+		return REASON_DEADLINE;
 	if (j->hold)
 		return j->hold;
 	if ((r = depend_wait(c, j)))
@@ -165,7 +182,7 @@ void queue_update(struct core *c, struct core_job *j)
 	if (j->state != PB__JOB_STATE__PENDING)
 		return;
 	j->wait = (uint8_t)wait_for(c, j);
-	if (j->state != PB__JOB_STATE__PENDING) /* a dependency that can never be met ended it */
+	if (j->state != PB__JOB_STATE__PENDING) /* its deadline, or a dependency that can never be met, ended it */
 		return;
 	if (j->wait == REASON_NONE) {
 		j->shown = REASON_NONE;

@@ -126,6 +126,12 @@ static int refuse_unsupported(const Pb__JobDesc *d, struct error *err)
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--core-spec and --thread-spec are not supported yet");
 	if (d->has_segment && d->segment)
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--segment is not supported yet");
+	if (d->no_kill)
+		return error_set(err, ESLURM_NOT_SUPPORTED, "--no-kill is not supported yet: a job ends or is requeued with its node");
+	if (d->spread_job)
+		return error_set(err, ESLURM_NOT_SUPPORTED, "--spread-job is not supported yet");
+	if (d->gres_flags && strstr(d->gres_flags, "enforce-binding"))
+		return error_set(err, ESLURM_NOT_SUPPORTED, "--gres-flags=enforce-binding is not supported yet");
 	if (d->reboot)
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--reboot is not supported yet");
 	if (d->has_ntasks_per_core && d->ntasks_per_core > 1)

@@ -294,6 +294,10 @@ static void desc_fill(struct play *p, Pb__JobDesc *d)
 		d->has_begin_time = true;
 		d->begin_time = (p->start_ms + duration_ms(p, opt(p, "begin"))) / 1000;
 	}
+	if (opt(p, "deadline")) {
+		d->has_deadline = true;
+		d->deadline = (p->start_ms + duration_ms(p, opt(p, "deadline"))) / 1000;
+	}
 	if (opt(p, "nice")) {
 		long long n;
 		if (str_to_i64(opt(p, "nice"), -1000000, 1000000, &n) < 0)
