@@ -91,6 +91,7 @@ KEY(key_start)
 }
 GET(exclusive) { str_add(out, jobview_exclusive(JOB)); }
 GET(exit_code) { put_exit(out, (uint32_t)jobview_num(JOB, f->arg, 0)); }
+GET(derived_exit) { put_exit(out, (uint32_t)jobview_num(JOB, f->arg, 0) << 8); }   /* kept as a code, not a wait status */
 GET(group) { put_group(out, msgview_text(&JOB->rec, PB_JobRecord_group), jobview_num(JOB, PB_JobRecord_gid, 0)); }
 GET(user) { put_user(out, msgview_text(&JOB->rec, PB_JobRecord_user), jobview_num(JOB, PB_JobRecord_uid, 0)); }
 GET(licenses_alloc)

@@ -47,7 +47,7 @@ KEY(step_key) { return (int64_t)msgview_num(STEP, f->arg, 0); }
 GET(step_time) { put_when(out, msgview_num(STEP, f->arg, 0), f->absent); }
 GET(step_limit)
 {
-	if (msgview_has(STEP, f->arg))
+	if (msgview_num(STEP, f->arg, 0))
 		put_limit_short(out, msgview_num(STEP, f->arg, 0));
 	else
 		str_add(out, f->absent);

@@ -242,7 +242,7 @@ static size_t jobs_small(struct job **ret)
 	j = ret[n++] = job_done(460, "susp", "sbatch --parsable -J susp -n1 --wrap sleep 200", PB__JOB_STATE__SUSPENDED, 0, REASON_NONE);
 	SET(&j->v, priority, 0);
 	SET(&j->r, suspend_time, T0 + 2);
-	SET(&j->r, pre_suspend_sec, 1);
+	SET(&j->r, pre_suspend_sec, 0);
 	j = ret[n++] = job_new(461, "dep", "sbatch --parsable -J dep -d afterok:456 --wrap sleep 200");
 	SET(&j->v, reason, REASON_DEPENDENCY);
 	j->r.dependency_left = (char *)"afterok:456(unfulfilled)";

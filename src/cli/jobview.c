@@ -83,18 +83,24 @@ struct slice jobview_partition(struct jobview *v)
 	return s.p ? s : msgview_text(jobview_desc(v), PB_JobDesc_partition);
 }
 
+/* pre_suspend_sec of the record sums the seconds spent suspended so far; suspend_time is the last suspend or resume. */
 uint64_t jobview_run_sec(const struct jobview *v)
 {
 	uint32_t state = jobview_state(v);
-	uint64_t before = jobview_num(v, PB_JobRecord_pre_suspend_sec, 0), start = jobview_num(v, PB_JobRecord_start_time, 0);
-	uint64_t resumed = jobview_num(v, PB_JobRecord_suspend_time, 0);
+	uint64_t start = jobview_num(v, PB_JobRecord_start_time, 0), away = jobview_num(v, PB_JobRecord_pre_suspend_sec, 0);
 	if (state == PB__JOB_STATE__PENDING || !start)
 		return 0;
-	if (state == PB__JOB_STATE__SUSPENDED)
-		return before;
 	uint64_t end = state == PB__JOB_STATE__RUNNING ? show_env.now : jobview_num(v, PB_JobRecord_end_time, 0);
-	uint64_t from = resumed ? resumed : start;
-	return before + (end > from ? end - from : 0);
+	if (state == PB__JOB_STATE__SUSPENDED)
+		end = jobview_num(v, PB_JobRecord_suspend_time, start);
+	return end > start + away ? end - start - away : 0;
+}
+
+uint64_t jobview_pre_suspend_sec(const struct jobview *v)
+{
+	uint64_t start = jobview_num(v, PB_JobRecord_start_time, 0), away = jobview_num(v, PB_JobRecord_pre_suspend_sec, 0);
+	uint64_t at = jobview_num(v, PB_JobRecord_suspend_time, 0);
+	return at > start + away ? at - start - away : 0;
 }
 
 uint64_t jobview_start(struct jobview *v)

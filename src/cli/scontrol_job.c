@@ -90,7 +90,7 @@ static void put_state_lines(struct str *out, struct jobview *v, const struct sco
 	if (s->details) {
 		str_add(out, NL(s));
 		str_add(out, "DerivedExitCode=");
-		put_exit(out, (uint32_t)jobview_num(v, PB_JobRecord_derived_exit, 0));
+		put_exit(out, (uint32_t)jobview_num(v, PB_JobRecord_derived_exit, 0) << 8);   /* kept as a code */
 	}
 	str_add(out, NL(s));
 }
@@ -127,7 +127,7 @@ static void put_time_lines(struct str *out, struct jobview *v, const struct scon
 		str_add(out, NL(s));
 	}
 	kv_when(out, "SuspendTime=", jobview_num(v, PB_JobRecord_suspend_time, 0), "None");
-	kv_num(out, " SecsPreSuspend=", jobview_num(v, PB_JobRecord_pre_suspend_sec, 0));
+	kv_num(out, " SecsPreSuspend=", jobview_pre_suspend_sec(v));
 	kv_when(out, " LastSchedEval=", msgview_num(vol, PB_JobVolatile_last_eval, 0), "Unknown");
 	if (msgview_text(vol, PB_JobVolatile_scheduler).n)
 		kv_text(out, " Scheduler=", msgview_text(vol, PB_JobVolatile_scheduler), "");
@@ -414,7 +414,7 @@ void put_step_record(struct str *out, const struct msgview *m, const struct scon
 	kv_num(out, " UserId=", msgview_num(m, PB_StepRecord_uid, 0));
 	kv_when(out, " StartTime=", msgview_num(m, PB_StepRecord_start_time, 0), "Unknown");
 	str_add(out, " TimeLimit=");
-	put_limit(out, msgview_num(m, PB_StepRecord_time_limit_min, TIME_INFINITE));
+	put_limit(out, msgview_num(m, PB_StepRecord_time_limit_min, 0) ? msgview_num(m, PB_StepRecord_time_limit_min, 0) : TIME_INFINITE);
 	str_add(out, NL(s));
 	if (s->details) {
 		kv_text(out, "SLUID=", msgview_text(m, PB_StepRecord_sluid), "");

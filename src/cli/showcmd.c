@@ -108,3 +108,8 @@ void list_add(char **list, const char *more)
 	free(*list);
 	*list = joined;
 }
+
+const char *const *show_argv_keep(int argc, char **argv)
+{
+	return xmemdup(argv, ((size_t)argc + 1) * sizeof(*argv));
+}

@@ -25,3 +25,5 @@ void put_date_line(struct str *out);
 int show_iterate_parse(const char *text, unsigned *ret);
 /* A list option given several times adds up: "a,b" + "c". */
 void list_add(char **list, const char *more);
+/* A copy of argv from before option parsing moves operands to the end, for the meta block of --json; never freed. */
+const char *const *show_argv_keep(int argc, char **argv);

@@ -208,7 +208,7 @@ static void env_fill(char **to, const char *name)
 int sinfo_parse(struct sinfo *q, int argc, char **argv)
 {
 	struct error err = { 0 };
-	*q = (struct sinfo){ .argv = (const char *const *)argv, .argc = argc };
+	*q = (struct sinfo){ .argv = show_argv_keep(argc, argv), .argc = argc };
 	q->all = getenv("SINFO_ALL") != NULL;
 	q->future = getenv("SINFO_FUTURE") || getenv("SCONTROL_FUTURE");
 	int rc = opt_parse(rows, ROWS, argc, argv, false, sinfo_option, q, &err);

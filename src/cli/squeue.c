@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "cli/fields_job.h"
+#include "cli/json.h"
 #include "cli/squeue.h"
 #include "model/idset.h"
 #include "model/states.h"
@@ -331,7 +332,34 @@ static int nodes_known(const struct squeue *q, struct client *c, struct error *e
 	return rc;
 }
 
-static int round_print(const struct squeue *q, struct client *c, const struct table *t, const struct sort_spec *spec)
+static void *job_taken(const uint8_t *item, size_t len, void *arg)
+{
+	static struct jobview v;
+	return jobview_read(&v, item, len) && job_passes(arg, &v) ? &v : NULL;
+}
+static void *step_taken(const uint8_t *item, size_t len, void *arg)
+{
+	static struct msgview m;
+	return msgview_read(&m, item, len) && step_passes(arg, &m) ? &m : NULL;
+}
+
+static void json_print(struct squeue *q, const uint8_t *reply, size_t len)
+{
+	struct json_reply r = { .name = "jobs", .data = reply, .len = len, .field = PB_JobListRsp_job, .source = json_job_source, .read = job_taken, .arg = q,
+		.backfill = true, .none = "Zero jobs to dump" };
+	if (q->step_mode) {
+		r.name = "steps";
+		r.field = PB_StepListRsp_step;
+		r.source = json_plain_source;
+		r.read = step_taken;
+		r.backfill = false;
+		r.none = "Zero steps to dump";
+	}
+	r.rows = q->step_mode ? json_step_rows(&r.n_rows) : json_job_rows(&r.n_rows);
+	json_reply_print(&r, q->yaml != NULL, q->argv, q->argc);
+}
+
+static int round_print(struct squeue *q, struct client *c, const struct table *t, const struct sort_spec *spec)
 {
 	struct error err = { 0 };
 	struct str out = STR_INIT;
@@ -342,6 +370,11 @@ static int round_print(const struct squeue *q, struct client *c, const struct ta
 	if (rc < 0) {
 		fprintf(stderr, "%s error: %s\n", q->step_mode ? "slurm_get_job_steps" : "slurm_load_jobs", error_text(rc));
 		return 1;
+	}
+	if (q->json || q->yaml) {
+		json_print(q, reply, len);
+		free(reply);
+		return 0;
 	}
 	if ((q->long_form || q->iterate) && !q->no_header)
 		put_date_line(&out);
@@ -371,6 +404,9 @@ int main(int argc, char **argv)
 	int rc = squeue_parse(&q, argc, argv);
 	if (rc >= 0)
 		return rc;
+	rc = json_parser_check("squeue", q.json ? q.json : q.yaml);
+	if (rc)
+		return rc - 1;
 	if (table_make(&q, &t, &spec, &err) < 0)
 		return show_fail(&err);
 	struct client *c = show_open();

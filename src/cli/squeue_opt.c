@@ -265,6 +265,11 @@ static void users_resolve(struct squeue *q)
 
 static int states_resolve(struct squeue *q)
 {
+	if (!q->states && (q->json || q->yaml)) {
+		q->base_states = UINT32_MAX;
+		q->want_finished = true;
+		return 0;
+	}
 	if (!q->states) {
 		q->base_states = 1u << PB__JOB_STATE__PENDING;
 		if (!q->start) {
@@ -362,7 +367,7 @@ static void verbose_dump(const struct squeue *q)
 int squeue_parse(struct squeue *q, int argc, char **argv)
 {
 	struct error err = { 0 };
-	*q = (struct squeue){ .argv = (const char *const *)argv, .argc = argc };
+	*q = (struct squeue){ .argv = show_argv_keep(argc, argv), .argc = argc };
 	int first = parse_all(q, argc, argv, &err);
 	if (first < 0 && (strstr(err.line, "option '") || strstr(err.line, "invalid option")))
 		return show_bad_option("squeue", &err);
