@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "cli/json.h"
 #include "cli/scontrol.h"
 
 enum { C_ALL = 1, C_CLUSTER, C_DETAILS, C_FEDERATION, C_FUTURE, C_HELP, C_HIDE, C_JSON, C_LOCAL, C_ONELINER, C_QUIET, C_SIBLING, C_UID, C_USAGE, C_VERBOSE, C_VERSION, C_YAML };
@@ -170,6 +171,8 @@ static void command_run(struct scontrol *s, int argc, char **argv)
 		scontrol_fail(s, "invalid keyword: %s", argv[0]);
 	else if (!k->fn)
 		scontrol_fail(s, "scontrol: error: %s is not supported yet", k->name);
+	else if ((s->json || s->yaml) && k->fn != scontrol_show && k->fn != scontrol_ping)
+		scontrol_fail(s, "scontrol: error: %s with --json or --yaml is not supported", k->name);
 	else
 		k->fn(s, argc, argv);
 	fflush(stdout);
@@ -255,19 +258,19 @@ int main(int argc, char **argv)
 	struct scontrol s = { .uid = -1, .argc = argc };
 	struct error err = { 0 };
 	show_start("scontrol");
-	char **typed = xcalloc((size_t)argc + 1, sizeof(*typed));   /* option parsing moves operands */
-	memcpy(typed, argv, (size_t)argc * sizeof(*typed));
-	s.argv = (const char *const *)typed;
+	s.argv = show_argv_keep(argc, argv);
 	s.all = getenv("SCONTROL_ALL") != NULL;
 	int first = opt_parse(rows, ROWS, argc, argv, false, scontrol_option, &s, &err);
 	if (first < 0)
 		return show_bad_option("scontrol", &err);
+	int json = json_parser_check("scontrol", s.json ? s.json : s.yaml);
+	if (json)
+		return json - 1;
 	if (first < argc)
 		command_run(&s, argc - first, argv + first);
 	else
 		prompt_run(&s);
 	if (s.client_)
 		client_close(s.client_);
-	free(typed);
 	return s.exit_code;
 }

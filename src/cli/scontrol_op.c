@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "cli/json.h"
 #include "cli/scontrol.h"
 #include "cli/scontrol_print.h"
 #include "proto/controller.pb-c.h"
@@ -154,6 +155,32 @@ void scontrol_notify(struct scontrol *s, int argc, char **argv)
 	str_fini(&text);
 }
 
+static void ping_json(struct scontrol *s, bool up, uint64_t latency_us)
+{
+	struct str out = STR_INIT;
+	struct json j;
+	const char *host, *addr;
+	uint16_t port;
+	json_init(&j, &out, s->yaml != NULL);
+	json_open(&j, NULL, '{');
+	json_open(&j, "pings", '[');
+	for (size_t i = 0; conf_controller(client_conf(s->client_), i, &host, &addr, &port); i++) {
+		json_open(&j, NULL, '{');
+		json_text(&j, "hostname", host);
+		json_bool(&j, "responding", up && i == 0);
+		json_u64(&j, "latency", latency_us);
+		json_bool(&j, "primary", i == 0);
+		json_text(&j, "status", up && i == 0 ? "No error" : error_text(ESLURM_COMM));
+		json_close(&j);
+	}
+	json_close(&j);
+	json_meta(&j, s->argv, s->argc, NULL);
+	json_close(&j);
+	json_finish(&j);
+	out_flush(&out);
+	str_fini(&out);
+}
+
 void scontrol_ping(struct scontrol *s, int argc, char **argv)
 {
 	static const char *const role[] = { "primary", "backup" };
@@ -168,7 +195,7 @@ void scontrol_ping(struct scontrol *s, int argc, char **argv)
 	bool up = client_call(c, RPC_PING, &req.base, 0, &msg, &err) >= 0;
 	clock_gettime(CLOCK_MONOTONIC, &after);
 	if (s->json || s->yaml)
-		scontrol_fail(s, "scontrol: error: --json and --yaml of ping are not supported yet");
+		ping_json(s, up, (uint64_t)((after.tv_sec - before.tv_sec) * 1000000 + (after.tv_nsec - before.tv_nsec) / 1000));
 	for (size_t i = 0; !(s->json || s->yaml) && conf_controller(client_conf(c), i, &host, &addr, &port); i++) {
 		if (i < 2)
 			printf("Slurmctld(%s) at %s is %s\n", role[i], host, up && i == 0 ? "UP" : "DOWN");

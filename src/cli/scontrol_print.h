@@ -1,8 +1,7 @@
-/* scontrol_print.h - what several of scontrol's files print: results of changes, and records as JSON or YAML */
+/* scontrol_print.h - what several of scontrol's files print: results of changes */
 #pragma once
 #include "cli/scontrol.h"
 #include "proto/controller.pb-c.h"
 
 /* Refusals of a list, one by one. `id`: as the user typed it, NULL: each result's own. `after`: begins a second line, or NULL. */
 void scontrol_results(struct scontrol *s, const char *id, const Pb__ResultList *list, const char *after);
-void scontrol_print_ping(struct scontrol *s, bool up, uint64_t latency_us);

@@ -10,12 +10,40 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "cli/fields_job.h"
+#include "cli/json.h"
 #include "cli/scontrol.h"
 #include "model/hostlist.h"
 #include "model/states.h"
 #include "proto/controller.pb-c.h"
 
 typedef void (*show_fn)(struct scontrol *s, const char *id);
+
+static void *job_taken(const uint8_t *item, size_t len, void *arg)
+{
+	static struct jobview v;
+	return jobview_read(&v, item, len) ? &v : NULL;
+}
+
+/* Records that are one message: those named (a struct hostlist), or all. */
+struct pick { const struct hostlist *want; unsigned name_field; bool (*match)(const struct msgview *m, const char *id); const char *id; };
+static void *record_taken(const uint8_t *item, size_t len, void *arg)
+{
+	static struct msgview m;
+	const struct pick *p = arg;
+	if (!msgview_read(&m, item, len) || (p->match && !p->match(&m, p->id)))
+		return NULL;
+	for (size_t i = 0; p->want && i < p->want->count; i++)
+		if (slice_is(msgview_text(&m, p->name_field), p->want->name[i]))
+			return &m;
+	return p->want ? NULL : &m;
+}
+
+static void json_show(struct scontrol *s, struct json_reply r, const uint8_t *data, size_t len)
+{
+	r.data = data;
+	r.len = len;
+	json_reply_print(&r, s->yaml != NULL, s->argv, s->argc);
+}
 
 /* A comma list as an array of words; *text is cut in place. */
 static size_t words_split(char *text, char ***ret)
@@ -56,6 +84,13 @@ static void show_job(struct scontrol *s, const char *id)
 		scontrol_fail(s, "slurm_load_jobs error: %s", error_text(rc));
 		return;
 	}
+	if (s->json || s->yaml) {
+		struct json_reply r = { .name = "jobs", .field = PB_JobListRsp_job, .source = json_job_source, .read = job_taken, .backfill = true, .none = "Zero jobs to dump" };
+		r.rows = json_job_rows(&r.n_rows);
+		json_show(s, r, reply, len);
+		free(reply);
+		return;
+	}
 	struct str out = STR_INIT;
 	struct show_walk walk;
 	const uint8_t *item;
@@ -90,6 +125,11 @@ static bool step_is(const struct msgview *m, const char *id)
 	return same;
 }
 
+static bool step_matches(const struct msgview *m, const char *id)
+{
+	return !job_state_is_final((uint32_t)msgview_num(m, PB_StepRecord_state, 0)) && (!id || step_is(m, id));
+}
+
 static void show_step(struct scontrol *s, const char *id)
 {
 	static struct msgview m;
@@ -108,11 +148,19 @@ static void show_step(struct scontrol *s, const char *id)
 		scontrol_fail(s, "slurm_get_job_steps(%s) failed: %s", id ? id : "", error_text(rc));
 		return;
 	}
+	if (s->json || s->yaml) {
+		struct pick pick = { .match = step_matches, .id = id };
+		struct json_reply r = { .name = "steps", .field = PB_StepListRsp_step, .source = json_plain_source, .read = record_taken, .arg = &pick, .none = "Zero steps to dump" };
+		r.rows = json_step_rows(&r.n_rows);
+		json_show(s, r, reply, len);
+		free(reply);
+		return;
+	}
 	struct str out = STR_INIT;
 	struct show_walk walk;
 	show_walk_start(&walk, reply, len, PB_StepListRsp_step);
 	while (show_walk_next(&walk, &item, &item_len)) {
-		if (!msgview_read(&m, item, item_len) || job_state_is_final((uint32_t)msgview_num(&m, PB_StepRecord_state, 0)) || (id && !step_is(&m, id)))
+		if (!msgview_read(&m, item, item_len) || !step_matches(&m, id))
 			continue;
 		put_step_record(&out, &m, s);
 		shown++;
@@ -180,6 +228,14 @@ static void records_show(struct scontrol *s, const uint8_t *reply, size_t len, u
 	free(all);
 }
 
+static void records_json(struct scontrol *s, const char *name, const uint8_t *reply, size_t len, unsigned field, unsigned name_field,
+			 const struct json_row *rows, size_t n_rows, const struct hostlist *want)
+{
+	struct pick pick = { .want = want, .name_field = name_field };
+	struct json_reply r = { .name = name, .field = field, .source = json_plain_source, .read = record_taken, .arg = &pick, .rows = rows, .n_rows = n_rows };
+	json_show(s, r, reply, len);
+}
+
 static bool names_parse(struct scontrol *s, const char *id, struct hostlist *ret)
 {
 	struct error err = { 0 };
@@ -204,7 +260,12 @@ static void show_node(struct scontrol *s, const char *id)
 	if (rc < 0) {
 		scontrol_fail(s, "slurm_load_node error: %s", error_text(rc));
 	} else {
-		records_show(s, reply, len, PB_NodeListRsp_node, PB_NodeRecord_name, put_node_record, all ? NULL : &want, "Node");
+		size_t n;
+		const struct json_row *rows = json_node_rows(&n);
+		if (s->json || s->yaml)
+			records_json(s, "nodes", reply, len, PB_NodeListRsp_node, PB_NodeRecord_name, rows, n, all ? NULL : &want);
+		else
+			records_show(s, reply, len, PB_NodeListRsp_node, PB_NodeRecord_name, put_node_record, all ? NULL : &want, "Node");
 		free(reply);
 	}
 	hostlist_fini(&want);
@@ -225,7 +286,12 @@ static void show_part(struct scontrol *s, const char *id)
 	if (rc < 0) {
 		scontrol_fail(s, "slurm_load_partitions error: %s", error_text(rc));
 	} else {
-		records_show(s, reply, len, PB_PartListRsp_part, PB_PartitionRecord_name, put_part_record, id ? &want : NULL, "Partition");
+		size_t n;
+		const struct json_row *rows = json_part_rows(&n);
+		if (s->json || s->yaml)
+			records_json(s, "partitions", reply, len, PB_PartListRsp_part, PB_PartitionRecord_name, rows, n, id ? &want : NULL);
+		else
+			records_show(s, reply, len, PB_PartListRsp_part, PB_PartitionRecord_name, put_part_record, id ? &want : NULL, "Partition");
 		free(reply);
 	}
 	hostlist_fini(&want);
@@ -424,6 +490,8 @@ void scontrol_show(struct scontrol *s, int argc, char **argv)
 		scontrol_fail(s, "invalid entity:%s for keyword:%s", name, argv[0]);
 	else if (!e->fn)
 		scontrol_fail(s, "scontrol: error: show %s is not supported yet", e->name);
+	else if ((s->json || s->yaml) && e->fn != show_job && e->fn != show_node && e->fn != show_part && e->fn != show_step)
+		scontrol_fail(s, "scontrol: error: show %s with --json or --yaml is not supported yet", e->name);
 	else
 		e->fn(s, id && *id ? id : NULL);
 	free(name);

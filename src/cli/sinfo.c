@@ -10,7 +10,9 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "cli/json.h"
 #include "cli/sinfo.h"
+#include "cli/sinfo_json.h"
 #include "proto/controller.pb-c.h"
 
 struct record { struct slice name, bytes; };
@@ -149,11 +151,12 @@ static void part_place(struct build *b, const struct record *part, uint32_t inde
 static void lines_print(struct build *b, const struct sort_spec *spec)
 {
 	struct str out = STR_INIT;
+	size_t shown = sinfo_is_json(b->q) ? 0 : b->lines.n;
 	struct sorter *s = sorter_create(spec, b->lines.n);
 	for (size_t i = 0; i < b->lines.n; i++)
 		sorter_add(s, &b->lines.at[i]);
 	const uint32_t *order = sorter_order(s);
-	for (size_t i = 0; i < b->lines.n; i++) {
+	for (size_t i = 0; i < shown; i++) {
 		table_row(b->t, &b->lines.at[order[i]], &out);
 		if (out.len > OUT_CHUNK)
 			out_flush(&out);
@@ -202,7 +205,9 @@ static int table_make(const struct sinfo *q, const struct records *parts, struct
 #pragma GCC diagnostic pop
 	table_init(t, node_fields, node_fields_n, "job");
 	int rc;
-	if (q->format_long)
+	if (sinfo_is_json(q))   /* lines of nodes that agree in everything */
+		rc = table_format_long(t, "PartitionName,StateComplete,CPUs,Sockets,Cores,Threads,Disk,Memory,Weight,Features,features_act,Gres,GresUsed,Comment,Extra,Reason,Port,Reservation", err);
+	else if (q->format_long)
 		rc = str_eq_nocase(q->format_long, "all") ? table_format(t, "%all", " ", err) : table_format_long(t, q->format_long, err);
 	else
 		rc = table_format(t, q->format ? q->format : text, " ", err);
@@ -229,14 +234,16 @@ static int round_print(const struct sinfo *q, struct client *c)
 	}
 	if (table_make(q, &parts, &t, &spec, &err) < 0)
 		return show_fail(&err);
-	if ((q->long_form || q->iterate) && !q->no_header)
+	if ((q->long_form || q->iterate) && !q->no_header && !sinfo_is_json(q))
 		put_date_line(&head);
-	if (!q->no_header)
+	if (!q->no_header && !sinfo_is_json(q))
 		table_header(&t, &head);
 	out_flush(&head);
 	struct build b = { .q = q, .t = &t, .nodes = &nodes, .index = records_index(&nodes), .key = STR_INIT };
 	for (size_t i = 0; i < parts.n; i++)
 		part_place(&b, &parts.at[i], (uint32_t)i);
+	if (sinfo_is_json(q))
+		sinfo_json_print(q, b.lines.at, b.lines.n);
 	lines_print(&b, &spec);
 	if (q->iterate) {
 		str_add_c(&head, '\n');
@@ -265,6 +272,9 @@ int main(int argc, char **argv)
 		printf("No reservations in the system\n");
 		return 0;
 	}
+	rc = json_parser_check("sinfo", q.json ? q.json : q.yaml);
+	if (rc)
+		return rc - 1;
 	struct client *c = show_open();
 	for (;;) {
 		rc = round_print(&q, c);
