@@ -1,0 +1,181 @@
+/* sdiag.c - the controller's counters, in the reference's layout where a counter of the same meaning exists
+ *
+ * tables/counters.def names each line: where it stands, its label, and which counter of RPC_DIAG it prints. A line whose counter the controller does
+ * not keep prints 0 in the text (programs look for the label) and is listed as not kept at the end. Counters of our own come in a section of their own. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "cli/json.h"
+#include "cli/showcmd.h"
+#include "proto/controller.pb-c.h"
+
+enum { D_ALL = 1, D_CLUSTER, D_HELP, D_JSON, D_NO_TRUNC, D_RESET, D_BY_ID, D_BY_TIME, D_BY_AVERAGE, D_USAGE, D_VERSION, D_YAML };
+static const struct opt_row rows[] = {
+	{ "all", 'a', OPT_NONE, NULL, "all counters (the default)", D_ALL, false },
+	{ "cluster", 'M', OPT_REQUIRED, "name", "ask another cluster", D_CLUSTER, true },
+	{ "reset", 'r', OPT_NONE, NULL, "set the counters to zero", D_RESET, true },
+	{ "sort-by-id", 'i', OPT_NONE, NULL, "order calls by number", D_BY_ID, true },
+	{ "sort-by-time", 't', OPT_NONE, NULL, "order calls by total time", D_BY_TIME, true },
+	{ "sort-by-time2", 'T', OPT_NONE, NULL, "order calls by average time", D_BY_AVERAGE, true },
+	{ "no-trunc", 0, OPT_NONE, NULL, "do not cut long lines (none is)", D_NO_TRUNC, false },
+	{ "json", 0, OPT_OPTIONAL, "data_parser", "print JSON", D_JSON, false },
+	{ "yaml", 0, OPT_OPTIONAL, "data_parser", "print YAML", D_YAML, false },
+	{ "version", 'V', OPT_NONE, NULL, "print the version", D_VERSION, false },
+	{ "help", 'h', OPT_NONE, NULL, "this text", D_HELP, false },
+	{ "usage", 0, OPT_NONE, NULL, "options in short", D_USAGE, false },
+};
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+enum line_kind { L_NUMBER, L_TIME, L_TITLE };
+static const struct line { enum line_kind kind; const char *label, *counter, *json; } lines[] = {
+#define COUNTER(label, counter, json) { L_NUMBER, label, counter, json },
+#define COUNTER_TIME(label, counter, json) { L_TIME, label, counter, json },
+#define TITLE(text) { L_TITLE, text, NULL, NULL },
+#include "tables/counters.def"
+};
+#define LINES (sizeof(lines) / sizeof(lines[0]))
+
+static const Pb__Counter *counter_find(const Pb__DiagRsp *rsp, const char *name)
+{
+	for (size_t i = 0; name && i < rsp->n_counter; i++)
+		if (!strcmp(rsp->counter[i]->name, name))
+			return rsp->counter[i];
+	return NULL;
+}
+
+static bool counter_has_line(const char *name)
+{
+	for (size_t i = 0; i < LINES; i++)
+		if (lines[i].counter && !strcmp(lines[i].counter, name))
+			return true;
+	return false;
+}
+
+static void put_stamp(struct str *out, int64_t t)
+{
+	char buf[64];
+	time_t when = (time_t)t;
+	struct tm tm;
+	strftime(buf, sizeof(buf), "%a %b %d %T %Y", localtime_r(&when, &tm));
+	str_addf(out, "%s (%lld)\n", buf, (long long)t);
+}
+
+static void text_print(const Pb__DiagRsp *rsp)
+{
+	static const char stars[] = "*******************************************************\n";
+	const Pb__Counter *boot = counter_find(rsp, "boot_time");
+	struct str out = STR_INIT, missing = STR_INIT;
+	str_add(&out, stars);
+	str_add(&out, "sdiag output at ");
+	put_stamp(&out, (int64_t)rsp->now);
+	str_add(&out, "Data since      ");
+	put_stamp(&out, boot ? boot->value : 0);
+	str_add(&out, stars);
+	for (size_t i = 0; i < LINES; i++) {
+		const Pb__Counter *c = counter_find(rsp, lines[i].counter);
+		str_add(&out, lines[i].label);
+		if (lines[i].kind == L_TITLE)
+			continue;
+		if (lines[i].kind == L_TIME)
+			put_stamp(&out, c ? c->value : 0);
+		else
+			str_addf(&out, "%lld\n", c ? (long long)c->value : 0LL);
+		if (!c && lines[i].counter) {
+			str_add(&missing, missing.len ? ", " : "");
+			str_add(&missing, lines[i].counter);
+		}
+	}
+	str_add(&out, "\nCounters of this controller\n");
+	for (size_t i = 0; i < rsp->n_counter; i++)
+		if (!counter_has_line(rsp->counter[i]->name))
+			str_addf(&out, "\t%s: %lld\n", rsp->counter[i]->name, (long long)rsp->counter[i]->value);
+	if (missing.len)
+		str_addf(&out, "\nNot kept yet (shown as 0): %s\n", missing.data);
+	out_flush(&out);
+	str_fini(&out);
+	str_fini(&missing);
+}
+
+static void json_print(const Pb__DiagRsp *rsp, bool yaml, const char *const *argv, int argc)
+{
+	const Pb__Counter *boot = counter_find(rsp, "boot_time");
+	struct str out = STR_INIT;
+	struct json j;
+	json_init(&j, &out, yaml);
+	json_open(&j, NULL, '{');
+	json_open(&j, "statistics", '{');
+	json_num(&j, "req_time", true, false, rsp->now);
+	json_num(&j, "req_time_start", true, false, boot ? (uint64_t)boot->value : 0);
+	for (size_t i = 0; i < LINES; i++) {
+		const Pb__Counter *c = counter_find(rsp, lines[i].counter);
+		if (!lines[i].json)
+			continue;
+		if (lines[i].kind == L_TIME)
+			json_num(&j, lines[i].json, true, false, c ? (uint64_t)c->value : 0);
+		else
+			json_i64(&j, lines[i].json, c ? c->value : 0);
+	}
+	json_open(&j, "rpcs_by_message_type", '[');
+	json_close(&j);
+	json_open(&j, "rpcs_by_user", '[');
+	json_close(&j);
+	json_open(&j, "pending_rpcs", '[');
+	json_close(&j);
+	json_close(&j);
+	json_meta(&j, argv, argc, NULL);
+	json_close(&j);
+	json_finish(&j);
+	out_flush(&out);
+	str_fini(&out);
+}
+
+struct asked { const char *json, *yaml; };
+static int sdiag_option(const struct opt_row *row, const char *value, void *arg, struct error *err)
+{
+	struct asked *a = arg;
+	switch (row->id) {
+	case D_JSON: a->json = value ? value : ""; break;
+	case D_YAML: a->yaml = value ? value : ""; break;
+	case D_HELP: opt_print_help("Usage: sdiag [OPTIONS]", rows, ROWS); exit(0);
+	case D_USAGE: opt_print_usage("sdiag", rows, ROWS, ""); exit(0);
+	case D_VERSION: printf("slurm %s\n", BERTH_VERSION); exit(0);
+	default: break;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct asked asked = { 0 };
+	struct error err = { 0 };
+	Pb__Empty req = PB__EMPTY__INIT;
+	ProtobufCMessage *msg;
+	show_start("sdiag");
+	const char *const *typed = show_argv_keep(argc, argv);
+	int first = opt_parse(rows, ROWS, argc, argv, false, sdiag_option, &asked, &err);
+	if (first < 0)
+		return show_bad_option("sdiag", &err);
+	int rc = json_parser_check("sdiag", asked.json ? asked.json : asked.yaml);
+	if (rc)
+		return rc - 1;
+	if (first < argc) {
+		log_error("unexpected argument \"%s\": sdiag takes only options", argv[first]);
+		return 1;
+	}
+	struct client *c = show_open();
+	rc = client_call(c, RPC_DIAG, &req.base, 0, &msg, &err);
+	if (rc < 0) {
+		fprintf(stderr, "slurm_get_statistics: %s\n", error_text(rc));
+		return 1;
+	}
+	if (asked.json || asked.yaml)
+		json_print((const Pb__DiagRsp *)msg, asked.yaml != NULL, typed, argc);
+	else
+		text_print((const Pb__DiagRsp *)msg);
+	protobuf_c_message_free_unpacked(msg, NULL);
+	client_close(c);
+	return 0;
+}
