@@ -669,7 +669,7 @@ static int jobs_print(const struct sacct *a, const Pb__DbdJobsRsp *rsp)
 			continue;
 		if (job_passes(a, d, j) && !texts)
 			job_print(a, d, j, &out);
-		else if (texts)
+		else if (texts && is_picked(a, j, NULL))
 			text_print(a, j, &out);
 		pb__job_record__free_unpacked(j, NULL);
 	}

@@ -202,6 +202,7 @@ EMPTY(max_pages_node)
 EMPTY(max_pages_task)
 EMPTY(max_vmsize_node)
 EMPTY(max_vmsize_task)
+EMPTY(ave_vmsize) /* the sum over tasks is not kept */
 
 /* --- identity ------------------------------------------------------------------------------------------------ */
 static void put_id(struct str *out, const struct sacct_row *r, bool raw)
@@ -394,7 +395,6 @@ static uint64_t tasks_of(const struct sacct_row *r)
 #define USAGE_IF(fn, field, expr, put) static void get_##fn(struct str *out, const struct sacct_row *r) { const Pb__StepUsage *u = usage_of(r); if (u && u->field) put(out, expr); }
 USAGE(ave_cpu, (u->user_usec + u->sys_usec) / tasks_of(r) / 1000000, hms)
 USAGE_IF(ave_rss, has_max_rss_kb, (u->has_sum_rss_kb ? u->sum_rss_kb / tasks_of(r) : u->max_rss_kb) * 1024, bytes)
-USAGE_IF(ave_vmsize, has_max_vsize_kb, u->max_vsize_kb * 1024, bytes)
 USAGE_IF(ave_pages, has_pages, u->pages / tasks_of(r), put_u64)
 USAGE_IF(ave_disk_read, has_read_bytes, u->read_bytes / tasks_of(r), mebibytes_fixed)
 USAGE_IF(ave_disk_write, has_write_bytes, u->write_bytes / tasks_of(r), mebibytes_fixed)
