@@ -116,17 +116,32 @@ static bool policy(const struct wire_identity *id, enum rpc_who who, void *arg)
 }
 
 /* --- start -------------------------------------------------------------------------------------------------- */
+static int number_bad(int option, const char *text)
+{
+	fprintf(stderr, "slurmdbd: -%c %s: not a number it can take\n", option, text);
+	return -EINVAL;
+}
+
 static int options_parse(int argc, char **argv, struct dbd *d)
 {
 	static const struct option longs[] = { { "systemd", no_argument, NULL, 'D' }, { "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 } };
+	long long number;
 	int c;
 	while ((c = getopt_long(argc, argv, "Df:hn:R:svV", longs, NULL)) != -1) {
 		switch (c) {
 		case 'D': d->foreground = true; break;
 		case 'f': d->conf_file = optarg; break;
 		case 'h': fputs(usage, stdout); exit(0);
-		case 'n': (void)!nice(atoi(optarg)); break;
-		case 'R': d->back_to = atoi(optarg); break;
+		case 'n':
+			if (str_to_i64(optarg, -20, 19, &number))
+				return number_bad(c, optarg);
+			(void)!nice((int)number);
+			break;
+		case 'R':
+			if (str_to_i64(optarg, 0, db_version_known(), &number))
+				return number_bad(c, optarg);
+			d->back_to = (int)number;
+			break;
 		case 's': d->chdir = true; break;
 		case 'v': d->verbose++; break;
 		case 'V': puts("slurm " BERTH_VERSION); exit(0);
