@@ -86,22 +86,6 @@ static int script_read(struct jobopt *o, const char *file, struct script *s)
 
 /* --- answers -------------------------------------------------------------------------------------- */
 
-static int print_estimate(const Pb__SubmitRsp *rsp)
-{
-	char when[64];
-
-	if (rsp->code) {
-		fprintf(stderr, "allocation failure: %s\n", error_text((int)rsp->code));
-		if (rsp->detail && !str_eq(rsp->detail, error_text((int)rsp->code)))
-			fprintf(stderr, "%s: %s\n", cmd, rsp->detail);
-		return 1;
-	}
-	timespec_print_when((time_t)rsp->est_start, NULL, 0, when, sizeof(when));
-	fprintf(stderr, "%s: Job %u to start at %s a using %u processors on nodes %s in partition %s\n", cmd, rsp->job_id, when, rsp->est_cpus,
-		rsp->est_nodes ? rsp->est_nodes : "(null)", rsp->est_partition ? rsp->est_partition : "(null)");
-	return 0;
-}
-
 static void print_id(const struct jobopt *o, const Pb__SubmitRsp *rsp)
 {
 	const char *cluster = o->clusters ? (rsp->cluster ? rsp->cluster : o->clusters) : NULL;
@@ -219,7 +203,7 @@ static int submit(struct jobopt *o, const struct script *s)
 		if (!o->quiet)
 			submit_user_msg(cmd, rsp->user_msg);
 		if (o->test_only) {
-			code = print_estimate(rsp);
+			code = submit_estimate(cmd, rsp);
 		} else if (rsp->code) {
 			code = submit_refused(cmd, "Batch job submission failed", (int)rsp->code, rsp->detail);
 		} else {

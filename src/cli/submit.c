@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "cli/submit.h"
+#include "model/timespec.h"
 
 extern char **environ;
 enum { EXPORT_FILE_MAX = 1 << 20 };
@@ -175,6 +176,22 @@ int submit_refused(const char *cmd, const char *what, int code, const char *deta
 		fprintf(stderr, "%s: error: %s\n", cmd, detail);
 	fprintf(stderr, "%s: error: %s: %s\n", cmd, what, text);
 	return 1;
+}
+
+int submit_estimate(const char *cmd, const Pb__SubmitRsp *rsp)
+{
+	char when[64];
+
+	if (rsp->code) {
+		fprintf(stderr, "allocation failure: %s\n", error_text((int)rsp->code));
+		if (rsp->detail && !str_eq(rsp->detail, error_text((int)rsp->code)))
+			fprintf(stderr, "%s: %s\n", cmd, rsp->detail);
+		return 1;
+	}
+	timespec_print_when((time_t)rsp->est_start, NULL, 0, when, sizeof(when));
+	fprintf(stderr, "%s: Job %u to start at %s a using %u processors on nodes %s in partition %s\n", cmd, rsp->job_id, when, rsp->est_cpus,
+		rsp->est_nodes ? rsp->est_nodes : "(null)", rsp->est_partition ? rsp->est_partition : "(null)");
+	return 0;
 }
 
 void submit_user_msg(const char *cmd, const char *text)

@@ -17,5 +17,7 @@ int submit_send(struct client *c, const struct jobopt *o, const struct script *s
 		Pb__SubmitRsp **ret, struct error *err);
 /* "sbatch: error: <detail>" where there is one, then "sbatch: error: <what>: <text of code>". Returns 1, the exit code. */
 int submit_refused(const char *cmd, const char *what, int code, const char *detail);
+/* What --test-only says. Returns the exit code. */
+int submit_estimate(const char *cmd, const Pb__SubmitRsp *rsp);
 /* Lines the controller wants the user to see: "salloc: text". */
 void submit_user_msg(const char *cmd, const char *text);

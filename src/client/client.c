@@ -218,3 +218,50 @@ int client_call_dbd(struct client *c, enum rpc rpc, const ProtobufCMessage *req,
 		*ret = r.msg;
 	return rc;
 }
+
+/* --- watched by the caller ------------------------------------------------------------------------ */
+
+static void peer_drop(struct client *c)
+{
+	wire_client_close(c->ctld.wire);
+	c->ctld.wire = NULL;
+}
+
+int client_begin(struct client *c, enum rpc rpc, const ProtobufCMessage *req, struct error *err)
+{
+	struct request q = { .rpc = rpc, .msg = req };
+	uint64_t start = now_ms(), deadline = start + 1000 * conf_num(c->conf, CONF_MessageTimeout);
+	struct error e = { 0 };
+	for (;;) {
+		uint32_t seq;
+		int rc = c->ctld.wire ? 0 : peer_open(c, &q, (int)(deadline - start), &c->ctld.wire, &e);
+		if (!rc)
+			rc = wire_send(c->ctld.wire, rpc, req, &seq, &e);
+		if (!rc)
+			return 0;
+		peer_drop(c);
+		if ((rc != -ESLURM_COMM && rc != -EAGAIN) || now_ms() + RETRY_MS >= deadline) {
+			if (err)
+				*err = e;
+			return request_fail(&q, rc, err);
+		}
+		tell_once(c, &q, now_ms() - start, &e);
+		nanosleep(&(struct timespec){ .tv_nsec = RETRY_MS * 1000000 }, NULL);
+	}
+}
+
+int client_fd(const struct client *c)
+{
+	return c->ctld.wire ? wire_client_fd(c->ctld.wire) : -1;
+}
+
+int client_take(struct client *c, ProtobufCMessage **ret, struct error *err)
+{
+	uint32_t seq;
+	int code = 0, rc = wire_recv(c->ctld.wire, -1, &seq, &code, ret, err);
+	if (!rc)
+		rc = code;
+	if (is_broken(rc))
+		peer_drop(c);
+	return rc == -EAGAIN ? -ESLURM_COMM : rc;
+}

@@ -20,6 +20,11 @@ void client_close(struct client *c);
 /* timeout_ms 0: MessageTimeout; < 0: for ever. */
 int client_call(struct client *c, enum rpc rpc, const ProtobufCMessage *req, int timeout_ms, ProtobufCMessage **ret, struct error *err);
 int client_call_raw(struct client *c, enum rpc rpc, const ProtobufCMessage *req, int timeout_ms, uint8_t **ret, size_t *ret_len, struct error *err);
+/* A call that may take long, for a command that watches other things meanwhile: connect (with retries) and send; poll client_fd for POLLIN; take the answer.
+ * client_take gives -ESLURM_COMM when the connection broke: begin again. One at a time, and no other call between. */
+int client_begin(struct client *c, enum rpc rpc, const ProtobufCMessage *req, struct error *err);
+int client_fd(const struct client *c);
+int client_take(struct client *c, ProtobufCMessage **ret, struct error *err);
 /* slurmdbd instead of slurmctld. */
 int client_call_dbd(struct client *c, enum rpc rpc, const ProtobufCMessage *req, int timeout_ms, ProtobufCMessage **ret, struct error *err);
 

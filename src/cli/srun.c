@@ -1,0 +1,164 @@
+/* srun.c - runs a program on the nodes of an allocation, making one where there is none (srun(1))
+ *
+ * The order of things: options, allocation and step (srun_alloc.c), files for input and output (srun_plan.c), a port for the nodes and
+ * the launch (srun_launch.c), then the loop (srun_run.c) until all nodes are done; then what was taken is given back. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/srun.h"
+
+static void log_setup(const struct srun *s)
+{
+	enum log_level level = s->o.quiet ? LOG_L_ERROR : LOG_L_INFO + s->o.verbose;
+	log_init("srun", level > LOG_L_DEBUG5 ? LOG_L_DEBUG5 : level);
+}
+
+static int fatal(const char *text)
+{
+	log_fatal("%s", text);
+	return srun_exit_code(1);
+}
+
+/* ":" between two commands makes a heterogeneous job. */
+static int hetjob_check(int argc, char **argv)
+{
+	for (int i = 1; i + 1 < argc; i++)
+		if (!strcmp(argv[i], ":"))
+			return fatal("heterogeneous steps (\":\" between commands) are not supported by this version");
+	return 0;
+}
+
+/* A program must be there; with SLURM_TEST_EXEC it must also be executable here. */
+static int program_check(const struct srun *s)
+{
+	if (s->argc < 1)
+		return fatal("No command given to execute.");
+	if (getenv("SLURM_TEST_EXEC") && !s->o.multi_prog && strchr(s->argv[0], '/') && access(s->argv[0], X_OK) < 0) {
+		log_error("Unable to run executable \"%s\": %s", s->argv[0], strerror(errno));
+		return srun_exit_code(1);
+	}
+	return 0;
+}
+
+/* The reference falls back to plain streams when there is no terminal. */
+static void pty_check(struct srun *s)
+{
+	uint32_t rows, cols;
+	if (!s->o.pty || tty_size(&rows, &cols))
+		return;
+	log_error("ioctl(TIOCGWINSZ): %s", strerror(errno));
+	log_error("Not using a pseudo-terminal, disregarding --pty option");
+	s->o.pty = false;
+}
+
+static int options_read(struct srun *s, int argc, char **argv)
+{
+	struct error err = { 0 };
+	int code;
+	jobopt_init(&s->o, JOBOPT_SRUN);
+	int first = jobopt_parse_args(&s->o, argc, argv, &err);
+	if (first < 0 || jobopt_parse_env(&s->o, &err) < 0)
+		return jobopt_report(&s->o, &err);
+	if (jobopt_show(&s->o, &code))
+		exit(code);
+	log_setup(s);
+	if (jobopt_check(&s->o, &err) < 0)
+		return jobopt_report(&s->o, &err);
+	if (s->o.verbose)
+		jobopt_dump(&s->o);
+	s->argc = argc - first;
+	s->argv = argv + first;
+	int rc = hetjob_check(argc, argv);
+	if (!rc)
+		rc = program_check(s);
+	/* Where streams lead is our affair; the job has no files. */
+	s->text_in = s->o.desc->std_in;
+	s->text_out = s->o.desc->std_out;
+	s->text_err = s->o.desc->std_err;
+	s->o.desc->std_in = s->o.desc->std_out = s->o.desc->std_err = NULL;
+	pty_check(s);
+	return rc;
+}
+
+/* --prolog and --epilog: a program here, with the command as its arguments. */
+static void hook_run(const struct srun *s, const char *own, enum conf_key key)
+{
+	const char *path = own ? own : conf_str(s->conf, key);
+	if (!path || !*path || str_eq_nocase(path, "none"))
+		return;
+	pid_t pid = fork();
+	if (pid == 0) {
+		sigset_t none;
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		char **argv = xcalloc((size_t)s->argc + 2, sizeof(*argv)), text[16];
+		argv[0] = (char *)path;
+		memcpy(argv + 1, s->argv, (size_t)s->argc * sizeof(*argv));
+		snprintf(text, sizeof(text), "%u", s->job_id);
+		setenv("SLURM_JOB_ID", text, 1);
+		snprintf(text, sizeof(text), "%u", s->step_id);
+		setenv("SLURM_STEP_ID", text, 1);
+		execv(path, argv);
+		log_error("cannot run %s: %s", path, strerror(errno));
+		_exit(127);
+	}
+	if (pid > 0)
+		(void)waitpid(pid, NULL, 0);
+}
+
+static int step_run(struct srun *s)
+{
+	struct error err = { 0 };
+	tasks_init(s);
+	log_verbose("jobid %u: nodes(%zu):`%s', cpu counts: %s", s->job_id, s->node_count, s->layout->nodes, s->layout->tasks_per_node ? s->layout->tasks_per_node : "");
+	int rc = plan_make(s);
+	if (rc)
+		return rc;
+	if (launch_listen(s, &err) < 0) {
+		log_error("%s", err.line);
+		return srun_exit_code(1);
+	}
+	hook_run(s, s->o.prolog, CONF_SrunProlog);
+	rc = launch_send(s);
+	if (rc)
+		return rc;
+	if (s->o.pty)
+		tty_start(s);
+	run_until_end(s);
+	tty_stop(s);
+	hook_run(s, s->o.epilog, CONF_SrunEpilog);
+	return s->exit_code;
+}
+
+int main(int argc, char **argv)
+{
+	static struct srun s = { .listen_fd = -1, .epoll_fd = -1 };
+	struct error err = { 0 };
+	log_init("srun", LOG_L_INFO);
+	int rc = options_read(&s, argc, argv);
+	if (rc)
+		return rc;
+	if (client_open(&s.client, &err) < 0) {
+		log_error("%s", err.line);
+		return srun_exit_code(1);
+	}
+	s.conf = client_conf(s.client);
+	s.signal_fd = signals_open();
+	s.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	rc = alloc_get(&s);
+	if (rc || s.o.test_only)
+		return rc;
+	rc = step_run(&s);
+	if (!s.exit_status && rc)
+		s.exit_status = (uint32_t)rc << 8;
+	alloc_give_back(&s);
+	return rc;
+}

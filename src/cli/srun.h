@@ -1,0 +1,170 @@
+/* srun.h - inside of srun: one step, from its request to the exit code
+ *
+ *   srun.c         options, operands, the order of things
+ *   srun_alloc.c   the allocation and the step, from slurmctld (waits, retries, gives back)
+ *   srun_launch.c  what the nodes are told, and telling all of them at once
+ *   srun_env.c     environment for the tasks;  srun_multi.c  --multi-prog files
+ *   srun_plan.c    where stdin, stdout and stderr of the tasks lead
+ *   srun_conn.c    connections from slurmstepd (wire/stepio.h);  srun_out.c  output: labels, lines, files;  srun_in.c  stdin
+ *   srun_tasks.c   what became of each task, and saying so;  srun_run.c  the loop, signals, time;  srun_tty.c  --pty
+ *
+ * One thread, one epoll. Lifetime of everything here: the process. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <termios.h>
+
+#include "cli/jobopt.h"
+#include "client/client.h"
+#include "model/envlist.h"
+
+#define SRUN_BUFFER_HIGH (1u << 20)   /* more than that waiting for one reader: stop reading its source */
+
+/* Something epoll watches: first member of each such struct. */
+struct watch { void (*ready)(struct watch *w, uint32_t events); int fd; uint32_t events; };
+
+/* --- output ------------------------------------------------------------------------------------ */
+struct sink {                  /* where bytes end: srun's stdout or stderr, or a file */
+	struct watch watch;
+	struct srun *s;
+	bool is_plain;         /* a regular file: never blocks */
+	bool is_polled, is_dead;
+	char *buf;
+	size_t at, len, cap;
+};
+enum plan_kind { PLAN_HERE, PLAN_NONE, PLAN_TASK, PLAN_FILE, PLAN_NODE };
+struct plan { enum plan_kind kind; uint32_t task; const char *pattern; };
+
+/* --- nodes and tasks ------------------------------------------------------------------------------- */
+enum task_state { TASK_STARTING, TASK_RUNNING, TASK_EXITED };
+struct task_info {
+	enum task_state state;
+	bool is_told;          /* its end was said */
+	bool oom;
+	uint32_t node;
+	int status;            /* as from wait(2) */
+	struct { char *buf; size_t len, cap; } part[2];   /* unfinished lines of stdout, stderr */
+};
+struct node_info {
+	struct watch watch;    /* of the launch call */
+	struct srun *s;
+	const Pb__StepNode *row;
+	struct wire_client *launch;
+	struct conn *conn;
+	bool is_launched, is_ended;
+};
+struct conn {                  /* one slurmstepd */
+	struct watch watch;
+	struct srun *s;
+	struct node_info *node;    /* NULL: HELLO has not come */
+	uint8_t *in, *out;
+	size_t in_len, in_cap, out_at, out_len, out_cap;
+	struct conn *next;
+};
+
+struct srun {
+	struct jobopt o;
+	struct client *client;
+	const struct conf *conf;
+	int argc;
+	char **argv;               /* the program and its arguments */
+	char *text_in, *text_out, *text_err;   /* --input, --output, --error */
+	/* the job and the step */
+	uint32_t job_id, step_id, task_count;
+	bool is_own_job;           /* allocated by us, given back at the end */
+	Pb__JobRecord *job;
+	Pb__StepCreateRsp *step;
+	Pb__StepLayout *layout;
+	struct task_info *task;
+	struct node_info *node;
+	size_t node_count, nodes_left, tasks_left;
+	/* the loop */
+	int epoll_fd, signal_fd, listen_fd;
+	uint16_t listen_port;
+	uint8_t io_key[32];
+	char host[64];             /* our address, as the nodes see it */
+	struct conn *conns;
+	struct watch signal_watch, listen_watch;
+	size_t pending_exits;      /* ends not said yet */
+	/* input and output */
+	struct plan plan_in, plan_out, plan_err;
+	struct sink std_out, std_err, file[2];
+	struct sink *to[2];        /* where stdout and stderr of the tasks go */
+	struct watch in_watch;
+	bool in_open, in_paused, in_polled;
+	int label_width;
+	/* a terminal of ours in raw mode */
+	bool is_raw;
+	struct termios saved;
+	/* ends */
+	uint64_t first_exit_ms, kill_at_ms, give_up_at_ms, interrupt_ms, warn_at_ms;
+	bool wait_done, is_aborted, is_terminating, was_force_told, was_busy, launch_failed, ctrl_c_sent, warned;
+	int exit_code;
+	uint32_t exit_status;      /* highest, as from wait(2) */
+};
+
+uint64_t srun_now_ms(void);
+/* Print "srun: error: ..." through log_error and end with `code` (SLURM_EXIT_ERROR wins). */
+int srun_exit_code(int code);
+/* Watch w->fd for EPOLLIN, EPOLLOUT; 0: no more. */
+void watch_set(struct srun *s, struct watch *w, uint32_t events);
+
+/* srun_alloc.c: 0, or the exit code of srun, everything said. */
+int alloc_get(struct srun *s);
+void alloc_give_back(struct srun *s);
+int signals_open(void);                    /* signalfd of what srun acts upon; blocks them */
+
+/* srun_launch.c */
+int launch_listen(struct srun *s, struct error *err);
+int launch_send(struct srun *s);            /* 0 or an exit code */
+
+/* srun_env.c */
+void env_fill(const struct srun *s, struct envlist *e);
+/* srun_multi.c: 0 or an exit code. */
+int multi_read(const struct srun *s, const char *path, Pb__MultiProg ***ret, size_t *ret_n);
+
+/* srun_plan.c: 0 or an exit code. */
+int plan_make(struct srun *s);
+
+/* srun_out.c */
+void sink_init(struct srun *s, struct sink *k, int fd);
+void sink_add(struct sink *k, const void *data, size_t n);
+void sink_flush(struct sink *k);           /* as much as goes without waiting */
+bool out_is_full(const struct srun *s);
+void out_flush(struct srun *s);
+void out_take(struct srun *s, uint32_t task, bool is_err, const char *data, size_t n);   /* n 0: end of the stream */
+void out_finish(struct srun *s);           /* what is left, waiting for it */
+
+/* srun_in.c */
+void in_start(struct srun *s);
+void in_resume(struct srun *s);
+void in_replay(struct srun *s, struct conn *c);
+
+/* srun_conn.c */
+void conn_accept(struct srun *s);
+void conn_send(struct conn *c, uint8_t type, uint32_t task, const void *data, size_t n);
+void conn_flush(struct conn *c);
+void conn_signal_all(struct srun *s, int number);
+void conn_update_all(struct srun *s);      /* read again, or not: sinks have filled or emptied */
+bool conn_any_full(const struct srun *s);
+
+/* srun_tasks.c */
+void tasks_init(struct srun *s);
+void tasks_started(struct srun *s, struct node_info *n, const Pb__IoStarted *m);
+void tasks_exited(struct srun *s, struct node_info *n, const Pb__IoExit *m);
+void tasks_tell_exits(struct srun *s);
+void tasks_print_states(struct srun *s);
+void node_lost(struct srun *s, struct node_info *n, const char *why);
+void node_ended(struct srun *s, struct node_info *n);
+
+/* srun_run.c */
+void run_until_end(struct srun *s);
+void run_abort(struct srun *s);            /* "Job step aborted: Waiting up to ..." */
+void run_terminate(struct srun *s, int number);
+
+/* srun_tty.c */
+void tty_start(struct srun *s);
+void tty_resize(struct srun *s);
+void tty_stop(struct srun *s);
+bool tty_size(uint32_t *ret_rows, uint32_t *ret_cols);

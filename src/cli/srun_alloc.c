@@ -1,0 +1,280 @@
+/* srun_alloc.c - the allocation and the step: asked for in one call, waited for, given back
+ *
+ * Outside an allocation the submission carries the first step, so a job that starts at once costs one commit and one answer. Inside, the step alone is asked for;
+ * slurmctld answers when there is room. While srun waits it listens to signals: an interrupt takes a waiting job back. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/srun.h"
+#include "cli/submit.h"
+
+#define BUSY_TELL_MS 500     /* a step that waits longer is told so */
+
+int srun_exit_code(int code)
+{
+	const char *own = getenv("SLURM_EXIT_ERROR");
+	return own && atoi(own) ? atoi(own) : code;
+}
+
+static int immediate_exit_code(const struct srun *s, int code)
+{
+	const char *own = getenv("SLURM_EXIT_IMMEDIATE");
+	return s->o.immediate_sec >= 0 && own && atoi(own) ? atoi(own) : srun_exit_code(code);
+}
+
+static int refused(const struct srun *s, const char *what, int code, const char *detail)
+{
+	(void)submit_refused("srun", what, code, detail);
+	return immediate_exit_code(s, 1);
+}
+
+/* Nobody answered. */
+static int unreachable(const struct error *err)
+{
+	log_error("%s", err->line);
+	if (err->hint[0])
+		log_error("%s", err->hint);
+	return srun_exit_code(1);
+}
+
+/* --- calls that are watched ------------------------------------------------------------------------ */
+
+/* A signal that ends srun while it waits, or 0. */
+static int ending_signal(const struct srun *s)
+{
+	struct signalfd_siginfo info;
+	while (read(s->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		if (info.ssi_signo != SIGCONT && info.ssi_signo != SIGWINCH && info.ssi_signo != SIGUSR1 && info.ssi_signo != SIGUSR2)
+			return (int)info.ssi_signo;
+	return 0;
+}
+
+struct watched { int signal; };
+
+/* 0; -EINTR when w->signal came; -ETIME after slow_ms (the call goes on: call again with rpc 0). */
+static int call_watched(struct srun *s, enum rpc rpc, const ProtobufCMessage *req, int slow_ms, ProtobufCMessage **ret, struct watched *w, struct error *err)
+{
+	int rc = rpc ? client_begin(s->client, rpc, req, err) : 0;
+	while (!rc) {
+		struct pollfd p[] = { { .fd = client_fd(s->client), .events = POLLIN }, { .fd = s->signal_fd, .events = POLLIN } };
+		int n = poll(p, 2, slow_ms);
+		if (n == 0)
+			return -ETIME;
+		if (p[1].revents && (w->signal = ending_signal(s)))
+			return -EINTR;
+		if (p[0].revents)
+			return client_take(s->client, ret, err);
+	}
+	return rc;
+}
+
+static int call_until(struct srun *s, enum rpc rpc, const ProtobufCMessage *req, int slow_ms, void (*slow)(struct srun *), ProtobufCMessage **ret, int *ret_signal,
+		      struct error *err)
+{
+	struct watched w = { 0 };
+	int rc = call_watched(s, rpc, req, slow ? slow_ms : -1, ret, &w, err);
+	if (rc == -ETIME) {
+		slow(s);
+		rc = call_watched(s, 0, NULL, -1, ret, &w, err);
+	}
+	while (rc == -ESLURM_COMM)   /* slurmctld restarts: ask again */
+		rc = call_watched(s, rpc, req, -1, ret, &w, err);
+	*ret_signal = w.signal;
+	return rc;
+}
+
+/* --- waiting for a job -------------------------------------------------------------------------------- */
+
+static void job_kill(uint32_t job_id)
+{
+	char id[16], *list[] = { id };
+	Pb__KillReq req = PB__KILL_REQ__INIT;
+	ProtobufCMessage *rsp = NULL;
+	struct client *c;
+	snprintf(id, sizeof(id), "%u", job_id);
+	req.id = list;
+	req.n_id = 1;
+	if (client_open(&c, NULL) < 0)
+		return;
+	if (client_call(c, RPC_KILL, &req.base, 0, &rsp, NULL) == 0)
+		protobuf_c_message_free_unpacked(rsp, NULL);
+	client_close(c);
+}
+
+static int wait_interrupted(struct srun *s, int number)
+{
+	job_kill(s->job_id);
+	log_info("Job allocation %u has been revoked", s->job_id);
+	s->is_own_job = false;
+	return number == SIGINT ? srun_exit_code(1) : 128 + number;
+}
+
+static int step_take(struct srun *s, Pb__StepCreateRsp *step, uint32_t code, const char *detail)
+{
+	if (step && step->code) {
+		code = step->code;
+		detail = step->detail;
+	}
+	if (!code && (!step || !step->layout || !step->layout->n_node || !step->cred || !step->has_step_id)) {
+		code = ESLURM_PROTOCOL;
+		detail = "the answer has no step";
+	}
+	if (code) {
+		if (detail && *detail && !str_eq(detail, error_text((int)code)))
+			log_error("%s", detail);
+		log_error("Unable to create step for job %u: %s", s->job_id, error_text((int)code));
+		return immediate_exit_code(s, 1);
+	}
+	s->step = step;
+	s->layout = step->layout;
+	s->step_id = step->step_id;
+	if (!s->job)
+		s->job = step->job;
+	return 0;
+}
+
+static int job_wait(struct srun *s, Pb__StepDesc *step)
+{
+	Pb__WaitReq req = PB__WAIT_REQ__INIT;
+	ProtobufCMessage *msg = NULL;
+	struct error err = { 0 };
+	int number = 0;
+	req.job_id = s->job_id;
+	req.first_step = step;
+	if (!s->o.quiet)
+		log_info("job %u queued and waiting for resources", s->job_id);
+	int rc = call_until(s, RPC_WAIT, &req.base, 0, NULL, &msg, &number, &err);
+	if (rc == -EINTR)
+		return wait_interrupted(s, number);
+	if (rc < 0)
+		return unreachable(&err);
+	Pb__WaitRsp *m = (Pb__WaitRsp *)msg;
+	if (!m->alloc) {
+		s->is_own_job = false;
+		log_info("Force Terminated JobId=%u", s->job_id);
+		log_info("Job allocation %u has been revoked", s->job_id);
+		return srun_exit_code(1);
+	}
+	if (!s->o.quiet)
+		log_info("job %u has been allocated resources", s->job_id);
+	s->job = m->alloc->job;
+	return step_take(s, m->step, m->code, m->detail);
+}
+
+/* --- asking for it ------------------------------------------------------------------------------------- */
+
+static int job_submit(struct srun *s)
+{
+	struct error err = { 0 };
+	Pb__SubmitRsp *rsp = NULL;
+	if (jobopt_to_desc(&s->o, s->argv[0], 0, NULL, &err) < 0)
+		return jobopt_report(&s->o, &err);
+	Pb__StepDesc *step = jobopt_to_step(&s->o, 0, s->argv[0]);
+	/* What was asked of the job need not be asked of its only step again: it gets what the job got. */
+	int rc = submit_send(s->client, &s->o, NULL, NULL, step, &rsp, &err);
+	if (rc < 0)
+		return unreachable(&err);
+	if (s->o.test_only)
+		return submit_estimate("srun", rsp);
+	submit_user_msg("srun", rsp->user_msg);
+	if (rsp->code)
+		return refused(s, "Unable to allocate resources", (int)rsp->code, rsp->detail);
+	s->job_id = rsp->job_id;
+	s->is_own_job = true;
+	log_verbose("JobId=%u returned by the controller", s->job_id);
+	if (!rsp->alloc)
+		return job_wait(s, step);
+	s->job = rsp->alloc->job;
+	rc = step_take(s, rsp->step, 0, NULL);
+	pb__step_desc__free_unpacked(step, NULL);
+	return rc;
+}
+
+static void busy_tell(struct srun *s)
+{
+	if (!s->o.quiet)
+		log_info("Job %u step creation temporarily disabled, retrying (Requested nodes are busy)", s->job_id);
+	s->was_busy = true;
+}
+
+static int job_gone(const struct srun *s, int code)
+{
+	if (code == ESLURM_INVALID_JOB_ID)
+		log_error("Unable to confirm allocation for job %u: %s", s->job_id, error_text(code));
+	else
+		log_error("Slurm job %u has expired", s->job_id);
+	log_info("Check SLURM_JOB_ID environment variable. Expired or invalid job %u", s->job_id);
+	return srun_exit_code(1);
+}
+
+static int step_create(struct srun *s)
+{
+	Pb__StepCreateReq req = PB__STEP_CREATE_REQ__INIT;
+	ProtobufCMessage *msg = NULL;
+	struct error err = { 0 };
+	int number = 0;
+	if (!s->o.desc->work_dir)
+		s->o.desc->work_dir = getcwd(NULL, 0);
+	req.desc = jobopt_to_step(&s->o, s->job_id, s->argv[0]);
+	int rc = call_until(s, RPC_STEP_CREATE, &req.base, BUSY_TELL_MS, busy_tell, &msg, &number, &err);
+	if (rc == -EINTR) {
+		log_info("Cancelled pending step for job %u", s->job_id);
+		return number == SIGINT ? srun_exit_code(1) : 128 + number;
+	}
+	Pb__StepCreateRsp *m = (Pb__StepCreateRsp *)msg;
+	int code = rc < 0 ? -rc : (int)m->code;
+	if (code == ESLURM_JOB_PENDING) {
+		uint32_t id = s->job_id;
+		rc = job_wait(s, req.desc);
+		s->is_own_job = false;
+		s->job_id = id;
+		return rc;
+	}
+	if (code == ESLURM_INVALID_JOB_ID || code == ESLURM_ALREADY_DONE || code == ESLURM_JOB_FINISHED)
+		return job_gone(s, code);
+	if (rc < 0)
+		return unreachable(&err);
+	rc = step_take(s, m, 0, NULL);
+	if (!rc && s->was_busy && !s->o.quiet)
+		log_info("Step created for StepId=%u.%u", s->job_id, s->step_id);
+	pb__step_desc__free_unpacked(req.desc, NULL);
+	return rc;
+}
+
+int alloc_get(struct srun *s)
+{
+	s->job_id = s->o.jobid;
+	int rc = s->o.jobid && !s->o.test_only ? step_create(s) : job_submit(s);
+	if (rc && s->is_own_job)
+		alloc_give_back(s);
+	return rc;
+}
+
+void alloc_give_back(struct srun *s)
+{
+	ProtobufCMessage *rsp = NULL;
+	if (s->step) {
+		Pb__StepDoneReq done = PB__STEP_DONE_REQ__INIT;
+		done.job_id = s->job_id;
+		done.step_id = s->step_id;
+		done.exit_status = s->exit_status;
+		if (client_call(s->client, RPC_STEP_DONE, &done.base, 0, &rsp, NULL) == 0)
+			protobuf_c_message_free_unpacked(rsp, NULL);
+	}
+	if (s->is_own_job) {
+		Pb__JobDoneReq done = PB__JOB_DONE_REQ__INIT;
+		done.job_id = s->job_id;
+		done.exit_status = s->exit_status;
+		if (client_call(s->client, RPC_JOB_DONE, &done.base, 0, &rsp, NULL) == 0)
+			protobuf_c_message_free_unpacked(rsp, NULL);
+	}
+}

@@ -1,0 +1,284 @@
+/* srun_conn.c - connections from the slurmstepds of the step (wire/stepio.h)
+ *
+ * One a node. Until HELLO has proved that the peer holds the step's key, nothing else is taken from it and nothing is sent. Frames in are handed on at once; frames
+ * out are queued and written when the socket takes them. Invariant: a node has at most one connection, and a second HELLO for it is refused. */
+#include <errno.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "cli/srun.h"
+#include "wire/stepio.h"
+
+_Static_assert(crypto_auth_KEYBYTES == 32 && crypto_auth_BYTES == 32, "the proof's size is in the protocol");
+
+static void put_u32(uint8_t *at, uint32_t v)
+{
+	at[0] = (uint8_t)(v >> 24);
+	at[1] = (uint8_t)(v >> 16);
+	at[2] = (uint8_t)(v >> 8);
+	at[3] = (uint8_t)v;
+}
+
+static uint32_t get_u32(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* --- out ----------------------------------------------------------------------------------------- */
+
+static void conn_update(struct conn *c)
+{
+	watch_set(c->s, &c->watch, (out_is_full(c->s) ? 0 : EPOLLIN) | (c->out_len ? EPOLLOUT : 0));
+}
+
+static void conn_drop(struct conn *c, const char *why);
+
+void conn_flush(struct conn *c)
+{
+	while (c->out_len && c->watch.fd >= 0) {
+		ssize_t n = send(c->watch.fd, c->out + c->out_at, c->out_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			break;
+		if (n < 0) {
+			c->out_len = 0;   /* reading tells what happened */
+			break;
+		}
+		c->out_at += (size_t)n;
+		c->out_len -= (size_t)n;
+	}
+	if (!c->out_len)
+		c->out_at = 0;
+	conn_update(c);
+}
+
+void conn_send(struct conn *c, uint8_t type, uint32_t task, const void *data, size_t n)
+{
+	if (!c || c->watch.fd < 0)
+		return;
+	c->out = xgrow(c->out, &c->out_cap, c->out_at + c->out_len + STEPIO_HEAD + n, 1);
+	uint8_t *at = c->out + c->out_at + c->out_len;
+	at[0] = type;
+	put_u32(at + 1, task);
+	put_u32(at + 5, (uint32_t)n);
+	if (n)
+		memcpy(at + STEPIO_HEAD, data, n);
+	c->out_len += STEPIO_HEAD + n;
+	conn_flush(c);
+}
+
+void conn_signal_all(struct srun *s, int number)
+{
+	uint8_t body[4];
+	put_u32(body, (uint32_t)number);
+	for (struct conn *c = s->conns; c; c = c->next)
+		if (c->node)
+			conn_send(c, STEPIO_SIGNAL, STEPIO_ALL, body, sizeof(body));
+}
+
+void conn_update_all(struct srun *s)
+{
+	for (struct conn *c = s->conns; c; c = c->next)
+		if (c->watch.fd >= 0)
+			conn_update(c);
+}
+
+bool conn_any_full(const struct srun *s)
+{
+	for (const struct conn *c = s->conns; c; c = c->next)
+		if (c->out_len >= SRUN_BUFFER_HIGH)
+			return true;
+	return false;
+}
+
+/* --- in ------------------------------------------------------------------------------------------- */
+
+static void conn_drop(struct conn *c, const char *why)
+{
+	struct node_info *n = c->node;
+	if (c->watch.fd < 0)
+		return;
+	watch_set(c->s, &c->watch, 0);
+	close(c->watch.fd);
+	c->watch.fd = -1;
+	c->out_len = 0;
+	if (!n) {
+		log_debug("connection refused: %s", why);
+		return;
+	}
+	if (n->conn == c)
+		n->conn = NULL;
+	if (!n->is_ended)
+		node_lost(c->s, n, why);
+}
+
+static void proof_make(const struct srun *s, const char *who, const char *node, uint8_t ret[32])
+{
+	char text[512];
+	int n = snprintf(text, sizeof(text), "%s%u.%u %s", who, s->job_id, s->step_id, node);
+	crypto_auth(ret, (const uint8_t *)text, (size_t)n, s->io_key);
+}
+
+/* 0, or why the peer is refused. */
+static const char *hello_take(struct conn *c, const uint8_t *data, size_t len)
+{
+	struct srun *s = c->s;
+	const char *why = NULL;
+	uint8_t want[32];
+	Pb__IoHello *m = pb__io_hello__unpack(NULL, len, data);
+	if (!m)
+		return "malformed HELLO";
+	proof_make(s, "", m->node, want);
+	if (m->job_id != s->job_id || m->step_id != s->step_id || m->node_index >= s->node_count)
+		why = "HELLO of another step";
+	else if (strcmp(s->node[m->node_index].row->name, m->node))
+		why = "HELLO of a node that is not there";
+	else if (m->proof.len != sizeof(want) || sodium_memcmp(m->proof.data, want, sizeof(want)))
+		why = "HELLO with a wrong proof";
+	else if (s->node[m->node_index].conn || s->node[m->node_index].is_ended)
+		why = "second HELLO of a node";
+	if (!why) {
+		c->node = &s->node[m->node_index];
+		c->node->conn = c;
+		proof_make(s, "srun ", m->node, want);
+		conn_send(c, STEPIO_PROOF, STEPIO_ALL, want, sizeof(want));
+		in_replay(s, c);
+	}
+	pb__io_hello__free_unpacked(m, NULL);
+	return why;
+}
+
+static void text_take(struct srun *s, const char *text, size_t len)
+{
+	/* A step that is ended from outside says so in these words; the reference's srun adds its own line. */
+	if (memmem(text, len, "*** STEP", 8) || memmem(text, len, "*** JOB", 7))
+		run_abort(s);
+	sink_add(&s->std_err, text, len);
+	if (len && text[len - 1] != '\n')
+		sink_add(&s->std_err, "\n", 1);
+}
+
+/* false: not a frame slurmstepd may send. */
+static bool frame_run(struct conn *c, uint8_t type, uint32_t task, const uint8_t *data, size_t len)
+{
+	struct srun *s = c->s;
+	switch (type) {
+	case STEPIO_STDOUT:
+	case STEPIO_STDERR:
+		if (task >= s->task_count)
+			return false;
+		out_take(s, task, type == STEPIO_STDERR, (const char *)data, len);
+		return true;
+	case STEPIO_STARTED: {
+		Pb__IoStarted *m = pb__io_started__unpack(NULL, len, data);
+		if (!m)
+			return false;
+		tasks_started(s, c->node, m);
+		pb__io_started__free_unpacked(m, NULL);
+		return true;
+	}
+	case STEPIO_EXIT: {
+		Pb__IoExit *m = pb__io_exit__unpack(NULL, len, data);
+		if (!m)
+			return false;
+		tasks_exited(s, c->node, m);
+		pb__io_exit__free_unpacked(m, NULL);
+		return true;
+	}
+	case STEPIO_FAILED:
+	case STEPIO_TEXT: {
+		Pb__IoText *m = pb__io_text__unpack(NULL, len, data);
+		if (!m)
+			return false;
+		if (type == STEPIO_TEXT)
+			text_take(s, m->text, strlen(m->text));
+		else
+			node_lost(s, c->node, m->text);
+		pb__io_text__free_unpacked(m, NULL);
+		return true;
+	}
+	case STEPIO_END:
+		node_ended(s, c->node);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void frames_run(struct conn *c)
+{
+	size_t at = 0;
+	while (c->watch.fd >= 0 && c->in_len - at >= STEPIO_HEAD) {
+		const uint8_t *h = c->in + at;
+		uint32_t len = get_u32(h + 5);
+		if (len > STEPIO_MAX) {
+			conn_drop(c, "a frame is too large");
+			return;
+		}
+		if (c->in_len - at - STEPIO_HEAD < len)
+			break;
+		const char *why = NULL;
+		if (!c->node)
+			why = h[0] == STEPIO_HELLO ? hello_take(c, h + STEPIO_HEAD, len) : "no HELLO";
+		else if (!frame_run(c, h[0], get_u32(h + 1), h + STEPIO_HEAD, len))
+			why = "a frame that makes no sense";
+		if (why) {
+			conn_drop(c, why);
+			return;
+		}
+		at += STEPIO_HEAD + len;
+	}
+	memmove(c->in, c->in + at, c->in_len - at);
+	c->in_len -= at;
+}
+
+static void conn_read(struct conn *c)
+{
+	c->in = xgrow(c->in, &c->in_cap, STEPIO_MAX + STEPIO_HEAD, 1);
+	ssize_t n = recv(c->watch.fd, c->in + c->in_len, c->in_cap - c->in_len, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		conn_drop(c, n ? strerror(errno) : "connection closed by the node");
+		return;
+	}
+	c->in_len += (size_t)n;
+	frames_run(c);
+}
+
+static void conn_ready(struct watch *w, uint32_t events)
+{
+	struct conn *c = (struct conn *)w;
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		conn_read(c);
+	if (c->watch.fd >= 0 && (events & EPOLLOUT)) {
+		conn_flush(c);
+		in_resume(c->s);
+	}
+	if (c->watch.fd >= 0)
+		conn_update(c);
+}
+
+void conn_accept(struct srun *s)
+{
+	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+	if (fd < 0)
+		return;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
+	struct conn *c = xcalloc(1, sizeof(*c));
+	c->watch = (struct watch){ .ready = conn_ready, .fd = fd };
+	c->s = s;
+	c->next = s->conns;
+	s->conns = c;
+	watch_set(s, &c->watch, EPOLLIN);
+}

@@ -1,0 +1,237 @@
+/* srun_launch.c - telling the nodes what to start
+ *
+ * One LaunchSpec for all nodes, packed once. The token of each connection is bound to the hash of those bytes, so a slurmd believes argv, environment and
+ * addresses only from the user himself. All nodes are told before any answer is waited for. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/srun.h"
+#include "model/idset.h"
+#include "proto/agent.pb-c.h"
+#include "wire/wire.h"
+
+#define LAUNCH_TIMEOUT_MS 10000
+
+/* The address of ours from which `addr` is reached. */
+static void own_address(const char *addr, uint16_t port, char *buf, size_t size)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) }, own;
+	socklen_t len = sizeof(own);
+	snprintf(buf, size, "127.0.0.1");
+	if (inet_pton(AF_INET, addr, &to.sin_addr) != 1) {
+		if (gethostname(buf, size) < 0)
+			snprintf(buf, size, "localhost");
+		return;
+	}
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 && getsockname(fd, (struct sockaddr *)&own, &len) == 0)
+		inet_ntop(AF_INET, &own.sin_addr, buf, (socklen_t)size);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Bind to `port`, 0: any. */
+static int listen_at(uint16_t port)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_ANY) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&any, sizeof(any)) == 0 && listen(fd, 4096) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+int launch_listen(struct srun *s, struct error *err)
+{
+	const char *range = conf_str(s->conf, CONF_SrunPortRange);
+	unsigned lo = 0, hi = 0;
+	if (range && sscanf(range, "%u-%u", &lo, &hi) == 2 && lo && hi >= lo && hi < 65536) {
+		for (unsigned port = lo; port <= hi && s->listen_fd < 0; port++)
+			s->listen_fd = listen_at((uint16_t)port);
+		if (s->listen_fd < 0)
+			return error_set(err, EADDRINUSE, "all ports in range (%u, %u) exhausted", lo, hi);
+	} else if ((s->listen_fd = listen_at(0)) < 0) {
+		return error_set(err, errno, "cannot listen for the nodes: %s", strerror(errno));
+	}
+	struct sockaddr_in own;
+	socklen_t len = sizeof(own);
+	if (getsockname(s->listen_fd, (struct sockaddr *)&own, &len) < 0 || getrandom(s->io_key, sizeof(s->io_key), 0) != (ssize_t)sizeof(s->io_key))
+		return error_set(err, errno, "cannot listen for the nodes: %s", strerror(errno));
+	s->listen_port = ntohs(own.sin_port);
+	own_address(s->layout->node[0]->addr, (uint16_t)s->layout->node[0]->port, s->host, sizeof(s->host));
+	return 0;
+}
+
+/* --- the message ---------------------------------------------------------------------------------------- */
+
+static void fill_io(struct srun *s, Pb__LaunchSpec *m)
+{
+	static char task[16];
+	m->io_host = s->host;
+	m->has_io_port = true;
+	m->io_port = s->listen_port;
+	m->has_io_key = true;
+	m->io_key.data = s->io_key;
+	m->io_key.len = sizeof(s->io_key);
+	bool out_there = s->plan_out.kind == PLAN_NONE || s->plan_out.kind == PLAN_NODE;
+	bool err_there = s->plan_err.kind == PLAN_NONE || s->plan_err.kind == PLAN_NODE;
+	m->std_out = out_there ? (char *)s->plan_out.pattern : NULL;
+	m->std_err = err_there ? (char *)s->plan_err.pattern : NULL;
+	if (s->plan_in.kind == PLAN_NONE || s->plan_in.kind == PLAN_NODE)
+		m->std_in = (char *)s->plan_in.pattern;
+	if (s->plan_in.kind == PLAN_TASK) {
+		snprintf(task, sizeof(task), "%u", s->plan_in.task);
+		m->stdin_task = task;
+	}
+	m->has_open_append = s->o.desc->has_open_append;
+	m->open_append = s->o.desc->open_append;
+	m->has_label = m->label = s->o.label;
+	m->has_unbuffered = m->unbuffered = s->o.unbuffered;
+	if (s->o.pty) {
+		m->has_pty = m->pty = true;
+		m->has_pty_rows = m->has_pty_cols = tty_size(&m->pty_rows, &m->pty_cols);
+	}
+}
+
+/* "gres/gpu:closest" -> "closest". */
+static char *gpu_bind_of(const char *tres_bind)
+{
+	if (!tres_bind)
+		return NULL;
+	return (char *)(str_starts(tres_bind, "gres/gpu:") ? tres_bind + 9 : tres_bind);
+}
+
+static void fill_rest(struct srun *s, Pb__LaunchSpec *m)
+{
+	const Pb__JobDesc *d = s->o.desc;
+	const char *propagate = s->o.propagate ? s->o.propagate : conf_str(s->conf, CONF_PropagateResourceLimits);
+	enum log_level level;
+	m->cwd = d->work_dir;
+	m->has_kill_on_bad_exit = s->o.kill_on_bad_exit >= 0;
+	m->kill_on_bad_exit = s->o.kill_on_bad_exit > 0;
+	m->cpu_bind = d->cpu_bind;
+	m->mem_bind = d->mem_bind;
+	m->gpu_bind = gpu_bind_of(d->tres_bind);
+	m->task_prolog = s->o.task_prolog;
+	m->task_epilog = s->o.task_epilog;
+	m->hint = d->hint;
+	m->mpi_type = s->o.mpi ? s->o.mpi : (char *)conf_str(s->conf, CONF_MpiDefault);
+	m->has_umask = true;
+	m->umask = jobopt_umask();
+	m->n_rlimits = jobopt_limits(propagate, &m->rlimits);
+	if (s->o.slurmd_debug && log_level_parse(s->o.slurmd_debug, &level) == 0) {
+		m->has_slurmd_debug = true;
+		m->slurmd_debug = (uint32_t)level;
+	}
+}
+
+/* Lives as long as the process. 0 or an exit code; `hash` is of the packed message. */
+static int spec_fill(struct srun *s, Pb__LaunchSpec *m, uint8_t hash[32])
+{
+	static struct envlist e;
+	env_fill(s, &e);
+	m->cred = s->step->cred;
+	m->argv = s->argv;
+	m->n_argv = (size_t)s->argc;
+	m->env = e.var;
+	m->n_env = e.count;
+	fill_io(s, m);
+	fill_rest(s, m);
+	int code = s->o.multi_prog ? multi_read(s, s->argv[0], &m->multi_prog, &m->n_multi_prog) : 0;
+	if (code)
+		return code;
+	size_t len = pb__launch_spec__get_packed_size(m);
+	uint8_t *data = xmalloc(len);
+	pb__launch_spec__pack(m, data);
+	wire_hash(data, len, hash);
+	free(data);
+	return 0;
+}
+
+/* --- the calls --------------------------------------------------------------------------------------------- */
+
+static void launch_close(struct node_info *n)
+{
+	watch_set(n->s, &n->watch, 0);
+	n->watch.fd = -1;
+	wire_client_close(n->launch);
+	n->launch = NULL;
+}
+
+/* The node answers: started, or why not. */
+static void launch_ready(struct watch *w, uint32_t events)
+{
+	struct node_info *n = (struct node_info *)w;
+	struct error err = { 0 };
+	ProtobufCMessage *rsp = NULL;
+	uint32_t seq;
+	int code = 0;
+	(void)events;
+	int rc = wire_recv(n->launch, LAUNCH_TIMEOUT_MS, &seq, &code, &rsp, &err);
+	launch_close(n);
+	const Pb__LaunchRsp *m = (const Pb__LaunchRsp *)rsp;
+	if (rc < 0 || code < 0)
+		node_lost(n->s, n, err.line[0] ? err.line : error_text(rc < 0 ? rc : code));
+	else if (m && m->code)
+		node_lost(n->s, n, m->detail && *m->detail ? m->detail : error_text((int)m->code));
+	else
+		n->is_launched = true;
+	if (rsp)
+		protobuf_c_message_free_unpacked(rsp, NULL);
+}
+
+static void tell_launch(const struct srun *s, const struct node_info *n)
+{
+	if (!log_would(LOG_L_VERBOSE))
+		return;
+	struct bitset *set = bitset_create(s->task_count);
+	for (size_t i = 0; i < n->row->n_task_ids; i++)
+		bitset_set(set, n->row->task_ids[i]);
+	char *ids = idset_format(set);
+	bool many = strpbrk(ids, ",-");
+	log_verbose("launching StepId=%u.%u on host %s, %zu tasks: %s%s%s", s->job_id, s->step_id, n->row->name, n->row->n_task_ids, many ? "[" : "", ids,
+		    many ? "]" : "");
+	free(ids);
+	bitset_destroy(set);
+}
+
+static void launch_one(struct srun *s, struct node_info *n, const Pb__LaunchSpec *m, const uint8_t hash[32])
+{
+	struct error err = { 0 };
+	uint32_t seq;
+	int timeout = s->o.msg_timeout_sec ? (int)s->o.msg_timeout_sec * 1000 : LAUNCH_TIMEOUT_MS;
+	tell_launch(s, n);
+	int rc = wire_client_open(client_auth(s->client), n->row->addr, (uint16_t)n->row->port, timeout, hash, &n->launch, &err);
+	if (!rc)
+		rc = wire_send(n->launch, RPC_D_LAUNCH, &m->base, &seq, &err);
+	if (rc) {
+		wire_client_close(n->launch);
+		n->launch = NULL;
+		node_lost(s, n, err.line[0] ? err.line : error_text(rc));
+		return;
+	}
+	n->watch = (struct watch){ .ready = launch_ready, .fd = wire_client_fd(n->launch) };
+	watch_set(s, &n->watch, EPOLLIN);
+}
+
+int launch_send(struct srun *s)
+{
+	Pb__LaunchSpec m = PB__LAUNCH_SPEC__INIT;
+	uint8_t hash[32];
+	int code = spec_fill(s, &m, hash);
+	for (size_t i = 0; !code && i < s->node_count; i++)
+		launch_one(s, &s->node[i], &m, hash);
+	return code;
+}
