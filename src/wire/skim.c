@@ -11,7 +11,7 @@ void wire_skim_start(struct wire_skim *s, const uint8_t *data, size_t len)
 	*s = (struct wire_skim){ .at = data, .end = data ? data + len : data };
 }
 
-static bool varint_read(struct wire_skim *s, uint64_t *ret)
+static bool varint_read_long(struct wire_skim *s, uint64_t *ret)
 {
 	uint64_t v = 0;
 	const uint8_t *p = s->at;
@@ -27,6 +27,16 @@ static bool varint_read(struct wire_skim *s, uint64_t *ret)
 		}
 	}
 	return false;
+}
+
+/* Nearly all tags and lengths are one byte. */
+static inline bool varint_read(struct wire_skim *s, uint64_t *ret)
+{
+	if (s->at < s->end && *s->at < 0x80) {
+		*ret = *s->at++;
+		return true;
+	}
+	return varint_read_long(s, ret);
 }
 
 static bool value_read(struct wire_skim *s, struct wire_field *f)
