@@ -60,7 +60,6 @@ static void lists_free(struct core *c)
 {
 	struct atom *a, *at;
 	struct node_name *n, *nt;
-	struct idem *k, *kt;
 	HASH_ITER(hh, c->atoms, a, at) {
 		HASH_DEL(c->atoms, a);
 		free(a);
@@ -69,10 +68,7 @@ static void lists_free(struct core *c)
 		HASH_DEL(c->node_by_name, n);
 		free(n);
 	}
-	HASH_ITER(hh, c->idems, k, kt) {
-		HASH_DEL(c->idems, k);
-		free(k);
-	}
+	idem_free_all(c);
 	step_waits_free(c);
 }
 

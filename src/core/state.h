@@ -252,7 +252,10 @@ struct step {
 };
 
 struct step_wait { struct step_wait *next; uint32_t job_id; uint64_t token, until_ms; Pb__StepDesc *desc; struct core_caller by; };
-struct idem { UT_hash_handle hh; struct { uint32_t uid; uint8_t key[16]; } k; uint8_t hash[32]; uint32_t job_id; uint64_t until_ms; struct idem *next; };
+struct idem { UT_hash_handle hh; struct { uint32_t uid; uint8_t key[16]; } k; uint8_t hash[32]; uint32_t job_id; uint64_t until_ms; struct idem *next; struct idem_page *page; };
+/* They outlive their jobs by an hour: kept apart from them, in pages that go when all of a page have expired, so that the jobs' memory can be given back. */
+enum { IDEM_PAGE = 256 };
+struct idem_page { uint32_t used, gone; struct idem at[IDEM_PAGE]; };
 
 enum timer_kind { TIMER_BEGIN, TIMER_LIMIT, TIMER_NODE, TIMER_STEP, TIMER_PURGE, TIMER_IDEM, TIMER_STEP_WAIT, TIMER_PROMISE };
 struct timer { uint64_t at_ms; uint32_t kind, id, sub; };
@@ -296,6 +299,7 @@ struct core {
 	size_t unpromised_cap;
 	struct core_job *end_first, *end_last;
 	struct idem *idems, *idem_first, *idem_last;
+	struct idem_page *idem_page; /* being filled */
 	struct step_wait *step_waits;
 	struct timer *timer;
 	size_t timer_n, timer_cap;
@@ -414,6 +418,7 @@ Pb__AllocInfo *record_alloc_info(struct core *c, struct core_job *j, struct aren
 void submit(struct core *c, const struct core_event *ev);
 void idem_keep(struct core *c, struct core_job *j, const uint8_t *key, const uint8_t *hash, uint64_t at_ms);
 void idem_expire(struct core *c);
+void idem_free_all(struct core *c);
 int submit_partitions(struct core *c, const Pb__JobDesc *d, struct core_part **ret, uint32_t *ret_n, struct error *err);
 int job_reshape(struct core *c, struct core_job *j, const Pb__JobDesc *d, struct error *err); /* new shape after any change of what it asks */
 int64_t queue_static(const struct core *c, const struct core_job *j);

@@ -16,18 +16,38 @@ static void idem_id(struct idem *k, uint32_t uid, const uint8_t *key)
 	memcpy(k->k.key, key, 16);
 }
 
+static struct idem *idem_new(struct core *c)
+{
+	struct idem_page *p = c->idem_page;
+	if (!p || p->used == IDEM_PAGE)
+		p = c->idem_page = xcalloc(1, sizeof *p);
+	struct idem *k = &p->at[p->used++];
+	k->page = p;
+	return k;
+}
+
+static void idem_gone(struct core *c, struct idem *k)
+{
+	struct idem_page *p = k->page;
+	if (++p->gone != p->used || (p == c->idem_page && p->used < IDEM_PAGE))
+		return;
+	if (p == c->idem_page)
+		c->idem_page = NULL;
+	free(p);
+}
+
 void idem_keep(struct core *c, struct core_job *j, const uint8_t *key, const uint8_t *hash, uint64_t at_ms)
 {
-	struct idem *k = xcalloc(1, sizeof *k), *old;
-	idem_id(k, j->uid, key);
+	struct idem probe, *old, *k;
+	idem_id(&probe, j->uid, key);
+	HASH_FIND(hh, c->idems, &probe.k, sizeof probe.k, old);
+	if (old || at_ms + IDEM_KEEP_MS <= c->now_ms)
+		return;
+	k = idem_new(c);
+	k->k = probe.k;
 	memcpy(k->hash, hash, 32);
 	k->job_id = j->id;
 	k->until_ms = at_ms + IDEM_KEEP_MS;
-	HASH_FIND(hh, c->idems, &k->k, sizeof k->k, old);
-	if (old || k->until_ms <= c->now_ms) {
-		free(k);
-		return;
-	}
 	HASH_ADD(hh, c->idems, k, sizeof k->k, k);
 	if (!c->idem_last)
 		timer_add(c, k->until_ms, TIMER_IDEM, 0, 0);
@@ -39,18 +59,30 @@ void idem_keep(struct core *c, struct core_job *j, const uint8_t *key, const uin
 	memcpy(x->idem_hash, hash, 32);
 }
 
+static void idem_drop_first(struct core *c)
+{
+	struct idem *k = c->idem_first;
+	c->idem_first = k->next;
+	if (!k->next)
+		c->idem_last = NULL;
+	HASH_DEL(c->idems, k);
+	idem_gone(c, k);
+}
+
 void idem_expire(struct core *c)
 {
-	while (c->idem_first && c->idem_first->until_ms <= c->now_ms) {
-		struct idem *k = c->idem_first;
-		c->idem_first = k->next;
-		if (!k->next)
-			c->idem_last = NULL;
-		HASH_DEL(c->idems, k);
-		free(k);
-	}
+	while (c->idem_first && c->idem_first->until_ms <= c->now_ms)
+		idem_drop_first(c);
 	if (c->idem_first)
 		timer_add(c, c->idem_first->until_ms, TIMER_IDEM, 0, 0);
+}
+
+void idem_free_all(struct core *c)
+{
+	while (c->idem_first)
+		idem_drop_first(c);
+	free(c->idem_page);
+	c->idem_page = NULL;
 }
 
 static const struct idem *idem_seen(struct core *c, const struct core_event *ev)

@@ -190,7 +190,12 @@ static int restore(struct ctld *d, struct error *err)
 }
 
 /* --- running ---------------------------------------------------------------------------------- */
-static void housekeeping(uv_timer_t *h) { reads_forget(((struct ctld *)h->data)->reads); }
+static void housekeeping(uv_timer_t *h)
+{
+	struct ctld *d = h->data;
+	reads_forget(d->reads);
+	turns_give_memory_back(d);
+}
 
 static int start_server(struct ctld *d, struct error *err)
 {

@@ -24,7 +24,7 @@
 #define PLAN_BUDGET 256              /* placements tried between two looks at the sockets */
 #define HELD_TIMER_MS 200            /* while the store fails, timers are tried again so often */
 #define LAZY_MS 1000                 /* removals that nobody waits for */
-#define TRIM_JOBS 2048               /* give memory back to the system after so many jobs were forgotten */
+#define TRIM_JOBS 512               /* give memory back to the system after so many jobs were forgotten */
 
 struct action { turn_fn fn; void *arg; };
 struct actions { struct action *at; size_t n, cap; };
@@ -316,12 +316,14 @@ static void encode_nodes(struct turns *t)
 	t->nodes.n = 0;
 }
 
-static void give_memory_back(struct turns *t)
+/* Not at once: what the removals themselves needed is freed when they are on disk. */
+void turns_give_memory_back(struct ctld *d)
 {
-	if (t->forgotten < TRIM_JOBS)
+	struct turns *t = d->turns;
+	if (t->forgotten < TRIM_JOBS || commit_in_flight(d->commit))
 		return;
 	t->forgotten = 0;
-	malloc_trim(1 << 20);
+	malloc_trim(0);
 }
 
 static void backlog_check(struct turns *t)
@@ -361,7 +363,6 @@ void turn_close(struct ctld *d)
 	t->batch = NULL;
 	commit_submit(d->commit, b);
 	backlog_check(t);
-	give_memory_back(t);
 }
 
 static void batch_done(struct commit_batch *b, void *arg)

@@ -20,6 +20,8 @@ void turn_remove_lazily(struct ctld *d, enum store_table t, uint64_t key);
 void turn_close(struct ctld *d);
 /* May changes be taken now? False while the store fails. */
 bool turn_open_for_changes(const struct ctld *d);
+/* Now and then: after many jobs were forgotten their memory goes back to the system. */
+void turns_give_memory_back(struct ctld *d);
 /* Start timers and planning once the core is filled. */
 void turns_start(struct ctld *d);
 
