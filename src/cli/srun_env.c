@@ -18,8 +18,6 @@ static void load_user(const struct srun *s, struct envlist *e)
 {
 	const char *list = s->o.desc->export_env;
 	submit_export(list && str_eq_nocase(list, "ALL") ? NULL : list, environ, e);
-	if (list)
-		envlist_set(e, "SLURM_EXPORT_ENV", list);
 	envlist_unset(e, "SLURM_JWT");
 }
 
@@ -47,6 +45,13 @@ void env_fill(const struct srun *s, struct envlist *e)
 		jobenv_add(e, s->job, JOBENV_SRUN, conf_str(s->conf, CONF_ClusterName), conf_path(s->conf));
 		if (s->o.desc->work_dir && s->is_own_job)
 			envlist_set(e, "SLURM_SUBMIT_DIR", s->o.desc->work_dir);
+		if (s->o.desc->alloc_node && s->is_own_job)
+			envlist_set(e, "SLURM_SUBMIT_HOST", s->o.desc->alloc_node);
+	}
+	if (s->job) {
+		jobenv_add_owner(e, s->job);
+		if (s->job->group)
+			envlist_set(e, "SLURM_JOB_GROUP", s->job->group);
 	}
 	set_options(s, e);
 	if (!s->o.preserve_env)

@@ -3,8 +3,9 @@
  * Bytes are never lost and never held for long: lines of several tasks are kept apart by waiting for their ends (unless --unbuffered); a reader that does not
  * keep up fills the sink's buffer, and at SRUN_BUFFER_HIGH the connections are not read any more, so the tasks wait as on a pipe. */
 #include <errno.h>
-#include <poll.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,8 +73,13 @@ void sink_flush(struct sink *k)
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			break;
 		if (n < 0) {
-			k->is_dead = true;   /* as with EPIPE: tasks go on, nobody reads */
+			k->is_dead = true;
 			k->len = 0;
+			/* Nobody reads any more: a program here would get SIGPIPE. */
+			if (errno == EPIPE && k == k->s->to[0] && !k->s->is_terminating) {
+				run_abort(k->s);
+				run_terminate(k->s, SIGKILL);
+			}
 			break;
 		}
 		k->at += (size_t)n;

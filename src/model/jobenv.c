@@ -296,6 +296,21 @@ static void set_text(struct envlist *e, const char *name, const char *value)
 		envlist_set(e, name, value);
 }
 
+void jobenv_add_owner(struct envlist *e, const Pb__JobRecord *job)
+{
+	const Pb__JobDesc *d = job->desc;
+
+	set_text(e, "SLURM_JOB_SLUID", job->sluid);
+	set_text(e, "SLURM_JOB_USER", job->user);
+	envlist_setf(e, "SLURM_JOB_UID", "%u", job->uid);
+	envlist_setf(e, "SLURM_JOB_GID", "%u", job->gid);
+	if (job->has_start_time)
+		envlist_setf(e, "SLURM_JOB_START_TIME", "%llu", (unsigned long long)job->start_time);
+	if (job->has_end_time)
+		envlist_setf(e, "SLURM_JOB_END_TIME", "%llu", (unsigned long long)job->end_time);
+	envlist_set(e, "SLURM_OOM_KILL_STEP", d && d->has_oom_kill_step && d->oom_kill_step ? "1" : "0");
+}
+
 void jobenv_add(struct envlist *e, const Pb__JobRecord *job, enum jobenv_for what, const char *cluster, const char *conf_path)
 {
 	const Pb__JobDesc *d = job->desc;
@@ -316,19 +331,11 @@ void jobenv_add(struct envlist *e, const Pb__JobRecord *job, enum jobenv_for wha
 	if (what != JOBENV_BATCH)
 		return;
 	add_array(e, job);
-	set_text(e, "SLURM_JOB_SLUID", job->sluid);
-	set_text(e, "SLURM_JOB_USER", job->user);
-	envlist_setf(e, "SLURM_JOB_UID", "%u", job->uid);
-	envlist_setf(e, "SLURM_JOB_GID", "%u", job->gid);
-	if (job->has_start_time)
-		envlist_setf(e, "SLURM_JOB_START_TIME", "%llu", (unsigned long long)job->start_time);
-	if (job->has_end_time)
-		envlist_setf(e, "SLURM_JOB_END_TIME", "%llu", (unsigned long long)job->end_time);
+	jobenv_add_owner(e, job);
 	if (job->has_restarts && job->restarts)
 		envlist_setf(e, "SLURM_RESTART_COUNT", "%u", job->restarts);
 	envlist_set(e, "SLURM_JOB_EXCLUSIVE", d && d->exclusive ? (str_eq(d->exclusive, "node") ? "YES" : d->exclusive) : "NO");
 	envlist_set(e, "SLURM_JOB_OVERSUBSCRIBE", d && d->has_oversubscribe && d->oversubscribe ? "YES" : "NO");
-	envlist_set(e, "SLURM_OOM_KILL_STEP", d && d->has_oom_kill_step && d->oom_kill_step ? "1" : "0");
 }
 
 /* --- one node ------------------------------------------------------------------------------------- */
