@@ -1,5 +1,6 @@
 /* berth.c - `berth`: a whole cluster for one person on one machine (see berth.h for its folder) */
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <pwd.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -131,9 +133,17 @@ static int nodes_ready(void)
 	struct error err = { 0 };
 	ProtobufCMessage *rsp = NULL;
 	Pb__NodeListReq req = PB__NODE_LIST_REQ__INIT;
+	Pb__Empty ping = PB__EMPTY__INIT;
 	int up = -1;
 	if (client_open(&c, &err))
 		return -1;
+	/* A ping is never repeated: it tells at once that slurmctld does not listen yet. */
+	if (client_call(c, RPC_PING, &ping.base, 500, &rsp, &err)) {
+		client_close(c);
+		return -1;
+	}
+	protobuf_c_message_free_unpacked(rsp, NULL);
+	rsp = NULL;
 	if (!client_call(c, RPC_NODE_LIST, &req.base, 1000, &rsp, &err)) {
 		Pb__NodeListRsp *r = (Pb__NodeListRsp *)rsp;
 		up = 0;
@@ -154,11 +164,33 @@ static bool listening(const struct berth *b)
 	return ok;
 }
 
+static uint64_t clock_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* A daemon that ended by itself: its log says why. */
+static int check_alive(const struct berth *b, struct error *err)
+{
+	size_t n;
+	int rc = 0;
+	struct berth_proc *p = berth_procs(b, &n);
+	for (size_t i = 0; i < n && !rc; i++)
+		if (!p[i].pid)
+			rc = error_set(err, ESRCH, "%s has ended: see %s/log/%s.out", p[i].name, b->dir, p[i].name);
+	free(p);
+	return rc;
+}
+
 static int wait_ready(const struct berth *b, struct error *err)
 {
 	use_conf(b);
-	int up = -1;
-	for (int ms = 0; ms < READY_LIMIT_MS; ms += 10) {
+	int up = -1, rc;
+	for (uint64_t end = clock_ms() + READY_LIMIT_MS; clock_ms() < end;) {
+		if ((rc = check_alive(b, err)))
+			return rc;
 		/* The socket first: a command without it would wait for its own time-out. */
 		if (listening(b) && (up = nodes_ready()) >= (int)b->nodes)
 			return 0;
@@ -178,6 +210,10 @@ static int cmd_up(struct args *a, int argc, char **argv, struct error *err)
 	bool there = !access(conf, F_OK);
 	const char *note = NULL, *said = NULL;
 	size_t n;
+	/* Two clusters that start at once must not pick the same ports: held until we end. */
+	int lock = open("/tmp/.berth-up.lock", O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+	if (lock >= 0)
+		(void)flock(lock, LOCK_EX);
 	int rc = there ? berth_conf_read(b, err) : berth_conf_write(b, err);
 	free(conf);
 	if (rc)
