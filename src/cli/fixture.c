@@ -217,7 +217,7 @@ static struct job *job_done(uint32_t id, const char *name, const char *line, Pb_
 	SET(&j->r, exit_status, status);
 	SET(&j->r, time_limit_min, 525600);
 	job_alloc(j, "node-2", "node-2", 1, 1);
-	alloc_part(j, "node-2", "0", 1, 100, false);
+	alloc_part(j, "node-2", id == 459 ? "1" : id == 460 ? "2" : "0", 1, 100, false);
 	j->v.scheduler = (char *)"Backfill";
 	return j;
 }
@@ -325,6 +325,92 @@ static void steps_write(void)
 	reply_write("STEP_LIST", &rsp.base);
 }
 
+static Pb__NodeRecord *node_new(unsigned number)
+{
+	Pb__NodeRecord *n = xcalloc(1, sizeof(*n));
+	Pb__NodeGres *g = xcalloc(1, sizeof(*g));
+	pb__node_record__init(n);
+	pb__node_gres__init(g);
+	n->name = xasprintf("node-%u", number);
+	n->arch = (char *)"x86_64";
+	n->addr = (char *)"127.0.0.1";
+	n->hostname = (char *)"vm";
+	n->version = (char *)"26.05.5";
+	n->os = (char *)"Linux 6.18.44-fc-v857 #1 SMP PREEMPT_DYNAMIC @0";
+	n->gres = (char *)"gpu:h100:4";
+	n->partitions = (char *)"main,short";
+	n->cfg_tres = (char *)"cpu=8,mem=16000M,billing=8,gres/gpu=4";
+	SET(n, port, 26820 + number);
+	SET(n, cpus, 8);
+	SET(n, sockets, 8);
+	SET(n, real_memory, 16000);
+	SET(n, cpu_load, number == 1 ? 15 : 14);
+	SET(n, free_mem, number == 1 ? 23265 : 23232);
+	SET(n, boot_time, T0 - 2093);
+	SET(n, slurmd_start_time, T0 - (number == 1 ? 160 : 1320));
+	SET(n, state, NODE_IDLE);
+	g->name = (char *)"gpu";
+	g->type = (char *)"h100";
+	g->count = 4;
+	n->n_gres_list = 1;
+	n->gres_list = xcalloc(1, sizeof(*n->gres_list));
+	n->gres_list[0] = g;
+	return n;
+}
+
+static void node_busy(Pb__NodeRecord *n, uint32_t state, uint32_t cpus, uint64_t mem, const char *tres, uint64_t gpus, const char *index, uint64_t idle_since)
+{
+	SET(n, state, state);
+	SET(n, alloc_cpus, cpus);
+	SET(n, alloc_mem, mem);
+	SET(n->gres_list[0], used, gpus);
+	SET(n, last_busy, idle_since);
+	n->alloc_tres = (char *)tres;
+	n->gres_list[0]->used_index = (char *)index;
+}
+
+static void nodes_write(void)
+{
+	Pb__NodeRecord *list[4];
+	Pb__NodeListRsp rsp = PB__NODE_LIST_RSP__INIT;
+	for (unsigned i = 0; i < 4; i++)
+		list[i] = node_new(i + 1);
+	node_busy(list[0], NODE_IDLE, 0, 0, NULL, 0, NULL, T0 - 179);
+	SET(list[0], state_flags, NODEF_DRAIN | NODEF_INVALID_REG);
+	list[0]->reason = (char *)"gres/gpu count reported lower than configured (0 < 4)";
+	list[0]->reason_user = (char *)"slurm";
+	SET(list[0], reason_time, T0 - 160);
+	SET(list[0], reason_uid, 64030);
+	node_busy(list[1], NODE_MIXED, 3, 400, "cpu=3,mem=400M,gres/gpu=2", 2, "0-1", T0 - 59);
+	node_busy(list[2], NODE_MIXED, 1, 100, "cpu=1,mem=100M,gres/gpu=2", 2, "0-1", T0 - 89);
+	node_busy(list[3], NODE_ALLOCATED, 8, 500, "cpu=8,mem=500M,gres/gpu=4", 4, "0-3", T0 - 89);
+	rsp.node = list;
+	rsp.n_node = 4;
+	rsp.now = T0 + 4;
+	reply_write("NODE_LIST", &rsp.base);
+}
+
+static void parts_write(void)
+{
+	Pb__PartitionRecord part[2], *list[2] = { &part[0], &part[1] };
+	Pb__PartListRsp rsp = PB__PART_LIST_RSP__INIT;
+	for (unsigned i = 0; i < 2; i++) {
+		pb__partition_record__init(&part[i]);
+		part[i].name = (char *)(i ? "short" : "main");
+		part[i].nodes = part[i].nodes_full = (char *)"node-[1-4]";
+		part[i].tres = (char *)"cpu=32,mem=62.50G,node=4,billing=32,gres/gpu=16";
+		part[i].preempt_mode = (char *)"REQUEUE";
+		SET(&part[i], is_default, !i);
+		SET(&part[i], total_cpus, 32);
+		SET(&part[i], total_nodes, 4);
+	}
+	SET(&part[1], max_time_min, 30);
+	rsp.part = list;
+	rsp.n_part = 2;
+	rsp.now = T0 + 4;
+	reply_write("PART_LIST", &rsp.base);
+}
+
 static void jobs_many(size_t n)
 {
 	struct job **list = xcalloc(n, sizeof(*list));
@@ -353,5 +439,7 @@ int main(int argc, char **argv)
 	else
 		jobs_write(small, jobs_small(small));
 	steps_write();
+	nodes_write();
+	parts_write();
 	return 0;
 }

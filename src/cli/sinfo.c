@@ -171,22 +171,21 @@ static void lines_print(struct build *b, const struct sort_spec *spec)
 	free(b->lines.at);
 }
 
-/* "#" in the reference's default formats is as wide as the longest name there is. */
-static void widths_measure(const struct records *parts, size_t *ret_part, size_t *ret_nodes)
+/* "#" in the reference's default formats is as wide as the longest name there is, at least 9. */
+static void widths_measure(const struct records *nodes, const struct records *parts, size_t *ret_part, size_t *ret_nodes)
 {
 	static struct msgview p;
-	*ret_part = strlen("PARTITION");
-	*ret_nodes = strlen("NODELIST");
+	*ret_part = *ret_nodes = strlen("PARTITION");
+	for (size_t i = 0; i < nodes->n; i++)
+		*ret_nodes = nodes->at[i].name.n > *ret_nodes ? nodes->at[i].name.n : *ret_nodes;
 	for (size_t i = 0; i < parts->n; i++) {
 		(void)msgview_read(&p, (const uint8_t *)parts->at[i].bytes.p, parts->at[i].bytes.n);
 		size_t name = parts->at[i].name.n + (msgview_num(&p, PB_PartitionRecord_is_default, 0) ? 1 : 0);
-		size_t nodes = msgview_text(&p, msgview_has(&p, PB_PartitionRecord_nodes_full) ? PB_PartitionRecord_nodes_full : PB_PartitionRecord_nodes).n;
 		*ret_part = name > *ret_part ? name : *ret_part;
-		*ret_nodes = nodes > *ret_nodes ? nodes : *ret_nodes;
 	}
 }
 
-static int table_make(const struct sinfo *q, const struct records *parts, struct table *t, struct sort_spec *spec, struct error *err)
+static int table_make(const struct sinfo *q, const struct records *node_list, const struct records *parts, struct table *t, struct sort_spec *spec, struct error *err)
 {
 	static const char *const format[][2] = {   /* plain, --long */
 		{ "%%%zuP %%.5a %%.10l %%.6D %%.6t %%N", "%%%zuP %%.5a %%.10l %%.10s %%.4r %%.8h %%.10g %%.6D %%.11T %%.11i %%N" },
@@ -197,7 +196,7 @@ static int table_make(const struct sinfo *q, const struct records *parts, struct
 	size_t part, nodes;
 	char text[256];
 	int kind = q->reasons ? 3 : q->node_form ? 2 : q->summarize ? 1 : 0;
-	widths_measure(parts, &part, &nodes);
+	widths_measure(node_list, parts, &part, &nodes);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 #pragma GCC diagnostic ignored "-Wformat-extra-args"
@@ -205,8 +204,8 @@ static int table_make(const struct sinfo *q, const struct records *parts, struct
 #pragma GCC diagnostic pop
 	table_init(t, node_fields, node_fields_n, "job");
 	int rc;
-	if (sinfo_is_json(q))   /* lines of nodes that agree in everything */
-		rc = table_format_long(t, "PartitionName,StateComplete,CPUs,Sockets,Cores,Threads,Disk,Memory,Weight,Features,features_act,Gres,GresUsed,Comment,Extra,Reason,Port,Reservation", err);
+	if (sinfo_is_json(q))   /* lines of nodes that agree in what the reference looks at */
+		rc = table_format_long(t, "PartitionName,StateComplete,Features,features_act,Gres,Comment,Extra,Reason,TimeStamp,User,Reservation", err);
 	else if (q->format_long)
 		rc = str_eq_nocase(q->format_long, "all") ? table_format(t, "%all", " ", err) : table_format_long(t, q->format_long, err);
 	else
@@ -232,7 +231,7 @@ static int round_print(const struct sinfo *q, struct client *c)
 		fprintf(stderr, "slurm_load_node: %s\n", error_text(rc));
 		return 1;
 	}
-	if (table_make(q, &parts, &t, &spec, &err) < 0)
+	if (table_make(q, &nodes, &parts, &t, &spec, &err) < 0)
 		return show_fail(&err);
 	if ((q->long_form || q->iterate) && !q->no_header && !sinfo_is_json(q))
 		put_date_line(&head);

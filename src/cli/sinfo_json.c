@@ -58,7 +58,7 @@ static void memory_member(struct json *j, const struct sinfo_line *l)
 	json_num(j, "minimum", l->value[NV_FREE_MEM].set, false, l->value[NV_FREE_MEM].min);
 	json_num(j, "maximum", l->value[NV_FREE_MEM].set, false, l->value[NV_FREE_MEM].max);
 	json_close(j);
-	json_u64(j, "allocated", l->value[NV_ALLOC_MEM].max);
+	json_u64(j, "allocated", l->value[NV_ALLOC_MEM].min);
 	json_close(j);
 }
 
