@@ -18,22 +18,10 @@ void sched_gained(struct core *c, uint32_t node)
 	c->any_gained = c->sched_wanted = true;
 }
 
-void sched_shape(struct core *c, struct shape *s)
-{
-	s->dirty = true;
-	c->sched_wanted = true;
-}
-
 static struct shape *active_next(const struct core *c, struct shape *s)
 {
 	struct tree_node *n = s ? tree_next(&s->anode) : tree_first(&c->shapes_active);
 	return n ? (struct shape *)((char *)n - offsetof(struct shape, anode)) : NULL;
-}
-
-void sched_all(struct core *c)
-{
-	for (struct shape *s = active_next(c, NULL); s; s = active_next(c, s))
-		sched_shape(c, s);
 }
 
 static void unpromised_drop(struct core *c, struct shape *s)
@@ -46,6 +34,8 @@ static void unpromised_drop(struct core *c, struct shape *s)
 	memmove(c->unpromised + i, c->unpromised + i + 1, (c->unpromised_n - i - 1) * sizeof *c->unpromised);
 	c->unpromised_n--;
 	s->unpromised = false;
+	if (!c->params.backfill)
+		c->behind_wake = c->sched_wanted = true;
 }
 
 static void unpromised_add(struct core *c, struct shape *s)
@@ -55,6 +45,20 @@ static void unpromised_add(struct core *c, struct shape *s)
 	c->unpromised = xgrow(c->unpromised, &c->unpromised_cap, c->unpromised_n + 1, sizeof *c->unpromised);
 	c->unpromised[c->unpromised_n++] = s;
 	s->unpromised = true;
+}
+
+/* A new head, or a new chance: whatever was known of the old one is void. */
+void sched_shape(struct core *c, struct shape *s)
+{
+	unpromised_drop(c, s);
+	s->dirty = true;
+	c->sched_wanted = true;
+}
+
+void sched_all(struct core *c)
+{
+	for (struct shape *s = active_next(c, NULL); s; s = active_next(c, s))
+		sched_shape(c, s);
 }
 
 void sched_forget(struct core *c, struct shape *s)
@@ -114,9 +118,14 @@ static void heap_fill(struct core *c)
 		shape_refresh(c, s);
 		if (c->any_gained && !s->dirty && shape_gained(c, s))
 			s->dirty = true;
-		if (s->dirty)
+		if (c->behind_wake && s->behind)
+			s->dirty = true;
+		if (s->dirty) {
+			s->behind = false;
 			heap_push(c, s);
+		}
 	}
+	c->behind_wake = false;
 	bitset_zero(c->gained);
 	c->any_gained = false;
 }
@@ -177,9 +186,11 @@ static bool first_blocked(const struct shape *s)
 /* Everything it names by --nodelist is away? */
 static bool required_away(const struct core *c, const struct shape *s) { return s->required && !bitset_subset(s->required, c->up); }
 
+/* Without backfill one that had room but is not first is `behind`: it may go when one before it has. */
 static void head_failed(struct core *c, struct shape *s, struct core_job *j, bool passed)
 {
 	s->dirty = false;
+	s->behind = !passed;
 	s->tried = true;
 	if (required_away(c, s))
 		j->shown = REASON_REQ_NODE_NOT_AVAIL;
@@ -207,6 +218,7 @@ static void plan_left(struct core *c, uint32_t *budget)
 static void start_head(struct core *c, struct shape *s, struct core_job *j, struct core_part *p, struct alloc *a)
 {
 	struct core_job *t = array_split(c, j);
+	unpromised_drop(c, s);
 	if (t == j)
 		queue_remove(c, j);
 	c->sched_wanted = false;

@@ -141,6 +141,7 @@ struct shape {
 	bool dirty;                 /* something changed that could let its head start */
 	bool tried;                 /* its head was looked at since it became head */
 	bool unpromised;            /* head failed and holds no promise yet */
+	bool behind;                /* no backfill: its head would fit, but others come first */
 	char *tres_req;             /* made once */
 	int possible;               /* shape_check_possible for config_gen possible_gen */
 	uint64_t possible_gen;
@@ -293,7 +294,7 @@ struct core {
 	uint32_t heap_n;
 	size_t heap_cap;
 	struct bitset *gained;      /* nodes that got room since the last pass */
-	bool any_gained, sched_wanted, plan_asked, planning;
+	bool any_gained, sched_wanted, plan_asked, planning, behind_wake;
 	struct shape **unpromised;  /* their heads failed and hold no promise */
 	uint32_t unpromised_n, promise_n;
 	size_t unpromised_cap;

@@ -364,8 +364,15 @@ int main(int argc, char **argv)
 		core_job_volatile(s.w.core, j, &v);
 		Pb__JobRecord *r = world_job(&s.w, core_job_id(j));
 		if (!core_job_is_finished(j))
-			printf("job %u is %s (%s), %u nodes of %s\n", r->job_id, job_state_name(r->state, r->state_flags), reason_name(v.reason), r->num_nodes, r->desc->partition);
+			printf("job %u is %s (%s), %u nodes of %s, %u tasks, mem %llu, %s %s -w %s -C %s, planned for +%lld s on %s\n", r->job_id, job_state_name(r->state, r->state_flags), reason_name(v.reason), r->num_nodes,
+				r->desc->partition, r->num_tasks, (unsigned long long)r->desc->mem_per_node, r->desc->tres_per_node ? r->desc->tres_per_node : "", r->desc->exclusive ? r->desc->exclusive : "",
+				r->desc->req_nodes ? r->desc->req_nodes : "", r->desc->features ? r->desc->features : "", v.has_est_start ? (long long)(v.est_start - s.w.now_ms / 1000) : -1, v.sched_nodes ? v.sched_nodes : "");
 		pb__job_record__free_unpacked(r, NULL);
+	}
+	for (uint32_t i = 0; left && i < NODES; i++) {
+		Pb__NodeRecord *r = core_node_record(s.w.core, i);
+		printf("node %s: state %u flags %x, %u CPUs used of %u\n", r->name, r->state, r->state_flags, r->alloc_cpus, r->cpus);
+		pb__node_record__free_unpacked(r, NULL);
 	}
 	world_fini(&s.w);
 	return left != 0;
