@@ -414,7 +414,7 @@ int main(int argc, char **argv)
 	};
 	if (argc < 3)
 		return fprintf(stderr, "usage: noded_test SLURMD SLURMSTEPD\n"), 2;
-	slurmd_path = argv[1];
-	stepd_path = argv[2];
+	slurmd_path = realpath(argv[1], NULL);
+	stepd_path = realpath(argv[2], NULL);
 	return cmocka_run_group_tests(tests, start_all, stop_all);
 }
