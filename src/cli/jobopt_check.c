@@ -88,6 +88,22 @@ static bool tres_names(const char *list, const char *name)
 	return false;
 }
 
+/* Cut the element of that name out of a list, in place. */
+static void tres_remove(char *list, const char *name)
+{
+	size_t len = strlen(name);
+	for (char *at = list; *at;) {
+		size_t n = strcspn(at, ",");
+		if (!strncmp(at, name, len) && strchr(":=,", at[len])) {
+			memmove(at, at + n + (at[n] == ','), strlen(at + n + (at[n] == ',')) + 1);
+			continue;
+		}
+		at += n + (at[n] == ',');
+	}
+	if (*list && list[strlen(list) - 1] == ',')
+		list[strlen(list) - 1] = 0;
+}
+
 /* --- GPUs ------------------------------------------------------------------------------------------------ */
 
 /* Sum of the counts in a list of elements "gres/gpu[:type][:n]"; 0: none. */
@@ -201,9 +217,16 @@ static int pairs_check(struct jobopt *o, struct error *err)
 	if (tres_names(d->tres_per_task, "cpu")) {
 		if (jobopt_is_set(o, JO_cpus_per_gpu))
 			return refuse_fatal(o, err, groups[3].text);
-		if (o->from[JO_cpus_per_task] >= o->from[JO_tres_per_task])
+		/* A batch script's environment has both, and both say the same: there, and for srun -c in it, --cpus-per-task counts. */
+		if (o->from[JO_tres_per_task] == JOBOPT_ENV && o->from[JO_cpus_per_task] >= JOBOPT_ENV) {
+			tres_remove(o->desc->tres_per_task, "cpu");
+			if (!*o->desc->tres_per_task)
+				option_drop(o, JO_tres_per_task);
+		} else if (o->from[JO_cpus_per_task] >= o->from[JO_tres_per_task]) {
 			return refuse_fatal(o, err, "You can not have --tres-per-task=cpu= and --cpus-per-task please use one or the other");
-		option_drop(o, JO_cpus_per_task);
+		} else {
+			option_drop(o, JO_cpus_per_task);
+		}
 	}
 	if (jobopt_is_set(o, JO_gpus_per_task) && jobopt_is_set(o, JO_tres_per_task) && o->text[JO_tres_per_task] &&
 	    strstr(o->text[JO_tres_per_task], "gres/gpu"))

@@ -499,9 +499,14 @@ JOBOPT_PARSER(propagate)
 			rc = jobopt_refuse(o, 1, err, "Bad rlimit name: %s", part);
 	}
 	xfree(copy);
-	if (rc == 0)
-		jobopt_put_str(o, &row->target, value);
-	return rc;
+	if (rc)
+		return rc;
+	/* --gpus-per-task was given and this comes from the environment: both count, as in the other order. */
+	bool both = jobopt_is_set(o, JO_gpus_per_task) && o->desc->tres_per_task && !strstr(value, "gres/gpu");
+	char *text = both ? xasprintf("%s,%s", o->desc->tres_per_task, value) : xstrdup(value);
+	jobopt_put_str(o, &row->target, text);
+	free(text);
+	return 0;
 }
 
 /* --- signals ------------------------------------------------------------------------------------------ */
@@ -550,9 +555,14 @@ JOBOPT_PARSER(ignore_signals)
 		}
 	}
 	xfree(copy);
-	if (rc == 0)
-		jobopt_put_str(o, &row->target, value);
-	return rc;
+	if (rc)
+		return rc;
+	/* --gpus-per-task was given and this comes from the environment: both count, as in the other order. */
+	bool both = jobopt_is_set(o, JO_gpus_per_task) && o->desc->tres_per_task && !strstr(value, "gres/gpu");
+	char *text = both ? xasprintf("%s,%s", o->desc->tres_per_task, value) : xstrdup(value);
+	jobopt_put_str(o, &row->target, text);
+	free(text);
+	return 0;
 }
 
 JOBOPT_PARSER(kill_command)
@@ -806,9 +816,14 @@ JOBOPT_PARSER(tres_per_task)
 			rc = jobopt_refuse(o, 1, err, "Invalid --tres-per-task specification: %s", part);
 	}
 	xfree(copy);
-	if (rc == 0)
-		jobopt_put_str(o, &row->target, value);
-	return rc;
+	if (rc)
+		return rc;
+	/* --gpus-per-task was given and this comes from the environment: both count, as in the other order. */
+	bool both = jobopt_is_set(o, JO_gpus_per_task) && o->desc->tres_per_task && !strstr(value, "gres/gpu");
+	char *text = both ? xasprintf("%s,%s", o->desc->tres_per_task, value) : xstrdup(value);
+	jobopt_put_str(o, &row->target, text);
+	free(text);
+	return 0;
 }
 
 JOBOPT_PARSER(cpus_per_gpu)

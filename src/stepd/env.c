@@ -81,6 +81,11 @@ static void env_step_here(const struct step *s, struct envlist *e)
 	envlist_set(e, "SLURM_TOPOLOGY_ADDR_PATTERN", "node");
 	env_bind(e, "SLURM_CPU_BIND", s->spec->cpu_bind);
 	env_bind(e, "SLURM_MEM_BIND", s->spec->mem_bind);
+	envlist_setf(e, "SLURMD_DEBUG", "%u", s->spec->has_slurmd_debug ? s->spec->slurmd_debug : 2);
+	if (s->cred->job->group)
+		envlist_set(e, "SLURM_JOB_GROUP", s->cred->job->group);
+	if (s->spec->label)
+		envlist_set(e, "SLURM_LABELIO", "1");
 	if (s->spec->has_umask)
 		envlist_setf(e, "SLURM_UMASK", "%04o", s->spec->umask);
 	if (s->spec->io_port) {

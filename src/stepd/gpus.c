@@ -134,7 +134,9 @@ void gpus_env(const struct step *s, const struct task *t, struct envlist *e)
 	char *text = list_text(bind ? mine : step, k);
 	for (size_t i = 0; i < sizeof visible / sizeof *visible; i++)
 		envlist_set(e, visible[i], text);
-	if (bind && s->cred->desc && s->cred->desc->tres_per_task && tres_get(s->cred->desc->tres_per_task, "gres/gpu"))
+	if (bind && s->cred->desc && s->cred->desc->tres_per_task && tres_get(s->cred->desc->tres_per_task, "gres/gpu")) {
 		envlist_setf(e, "SLURMD_TRES_BIND", "gres/gpu:%s", bind);
+		envlist_setf(e, "SLURM_TRES_BIND", "gres/gpu:%s", bind);
+	}
 	free(text);
 }
