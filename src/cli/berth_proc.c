@@ -158,6 +158,8 @@ static void exec_daemon(const struct berth *b, const struct berth_proc *p, int n
 	_exit(127);
 }
 
+static void node_uts(const struct berth *b, const struct berth_proc *p, char *ret, size_t size);
+
 int berth_proc_start(const struct berth *b, const struct berth_proc *p, const char **ret_note, struct error *err)
 {
 	int note[2], failed = 0;
@@ -179,6 +181,12 @@ int berth_proc_start(const struct berth *b, const struct berth_proc *p, const ch
 	}
 	close(note[0]);
 	write_pid(b, p->name, pid);
+	if (p->node) {
+		char uts[64];
+		struct berth_proc started = *p;
+		started.pid = pid;
+		node_uts(b, &started, uts, sizeof uts); /* noted now, for the day it is found dead */
+	}
 	return 0;
 }
 
@@ -193,18 +201,18 @@ static bool same_namespace(pid_t pid, const char *uts)
 	return !strcmp(link, uts);
 }
 
-/* Without namespaces: SLURMD_NODENAME in the environment, or the node's spool folder on a slurmstepd's command line. */
-static bool names_node(pid_t pid, const char *file, const char *want)
+/* Without namespaces: a process whose environment names both the node and this cluster's configuration. */
+static bool names_node(pid_t pid, const char *node, const char *conf)
 {
 	char path[64];
 	char buf[65536];
-	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
+	snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
 	ssize_t n = read(fd, buf, sizeof buf);
 	close(fd);
-	return n > 0 && memmem(buf, (size_t)n, want, strlen(want) + 1);
+	return n > 0 && memmem(buf, (size_t)n, node, strlen(node) + 1) && memmem(buf, (size_t)n, conf, strlen(conf) + 1);
 }
 
 static void node_uts(const struct berth *b, const struct berth_proc *p, char *ret, size_t size)
@@ -235,7 +243,7 @@ static void node_uts(const struct berth *b, const struct berth_proc *p, char *re
 
 size_t berth_node_signal(const struct berth *b, const struct berth_proc *p, int signal)
 {
-	char uts[64], env[96];
+	char uts[64], env[96], *conf = xasprintf("SLURM_CONF=%s/etc/slurm.conf", b->dir);
 	size_t count = 0;
 	DIR *proc = opendir("/proc");
 	struct dirent *e;
@@ -245,12 +253,13 @@ size_t berth_node_signal(const struct berth *b, const struct berth_proc *p, int 
 		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
 		if (pid <= 1 || pid == getpid())
 			continue;
-		bool member = uts[0] ? same_namespace(pid, uts) : pid == p->pid || names_node(pid, "environ", env);
+		bool member = uts[0] ? same_namespace(pid, uts) : pid == p->pid || names_node(pid, env, conf);
 		if (member && !kill(pid, signal))
 			count++;
 	}
 	if (proc)
 		closedir(proc);
+	free(conf);
 	return count;
 }
 

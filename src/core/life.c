@@ -279,14 +279,37 @@ void job_requeue(struct core *c, struct core_job *j, bool hold, uint32_t flags, 
 		queue_update(c, j);
 }
 
+/* A node takes its tasks with it, and often the script sees that (its srun fails) and ends before the node is known to be dead. Such
+ * an end is the node's fault: the job ended by itself with an error, and the node has not answered since about then. */
+static bool failed_with_node(const struct core *c, const struct core_job *j, const struct core_node *n)
+{
+	uint32_t slack_sec = c->params.slurmd_timeout_sec / 3 + 2; /* silence is noticed at the next ping */
+	return j->state == PB__JOB_STATE__FAILED && j->batch && j->has_exit && !j->requeue_pending && (n->flags & NODEF_NOT_RESPONDING) &&
+	       n->lost_ms / 1000 <= j->end + slack_sec;
+}
+
+/* The end of a job that failed_with_node is judged again: NODE_FAIL, and back to the queue where it may be requeued. */
+static void job_blame_node(struct core *c, struct core_job *j)
+{
+	j->state = PB__JOB_STATE__NODE_FAIL;
+	j->shown = REASON_NODE_DOWN;
+	fx_persist(c, j);
+	fx_job(c, FX_ACCOUNT_JOB, j);
+	if (j->requeue)
+		job_requeue(c, j, false, 0, 0);
+	else if (!j->alloc->left)
+		life_finish(c, j);
+}
+
 void job_node_lost(struct core *c, struct core_job *j, uint32_t node)
 {
 	int at = job_at_node(j, node);
 	if (at < 0 || j->alloc->on[at].state == ON_FREE)
 		return;
 	bool over = job_state_is_final(j->state) || j->requeue_pending;
+	bool cause = failed_with_node(c, j, c->node[node]);
 	node_release(c, j, (uint32_t)at);
-	if (over) {
+	if (over && !cause) {
 		if (!j->alloc->left)
 			life_finish(c, j);
 		return;
@@ -296,7 +319,9 @@ void job_node_lost(struct core *c, struct core_job *j, uint32_t node)
 	x->end_reason = REASON_NODE_DOWN;
 	free(x->why);
 	x->why = xasprintf("DUE TO NODE FAILURE: node %s was lost", c->node[node]->name);
-	if (j->batch && j->requeue)
+	if (cause)
+		job_blame_node(c, j);
+	else if (j->batch && j->requeue)
 		job_requeue(c, j, false, 0, 0);
 	else
 		job_end(c, j, PB__JOB_STATE__NODE_FAIL, 0);
