@@ -201,6 +201,8 @@ static int write_slurm_conf(const struct berth *b, uint16_t port, const char *us
 		 "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core_Memory\nSchedulerType=sched/backfill\n"
 		 "SchedulerParameters=requeue_delay=0\nSlurmdParameters=config_overrides\n"
 		 "ProctrackType=proctrack/cgroup\nTaskPlugin=task/affinity\nMpiDefault=none\n");
+	/* Without it a job that names no memory would take all of its nodes'. */
+	str_addf(&s, "DefMemPerCPU=%u\n", b->mem_mb / b->cpus ? b->mem_mb / b->cpus : 1);
 	if (b->gpus)
 		str_add(&s, "GresTypes=gpu\n");
 	str_addf(&s, "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=127.0.0.1\nAccountingStoragePort=%u\n", port + 2);

@@ -251,7 +251,7 @@ void job_requeue(struct core *c, struct core_job *j, bool hold, uint32_t flags, 
 	struct core_effect *e = effects_push(c->fx, FX_ACCOUNT_JOB);
 	e->job_id = j->id;
 	e->requeued = true;
-	if (active) {
+	if (active || j->state == PB__JOB_STATE__NODE_FAIL) {
 		uint8_t was = j->state;
 		j->flags |= JOBF_REQUEUED;
 		j->blob_stale = true;
