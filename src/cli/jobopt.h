@@ -97,6 +97,8 @@ size_t jobopt_limits(const char *propagate, Pb__Rlimit ***ret);
 uint32_t jobopt_umask(void);
 /* Print an error as the reference does ("sbatch: error: ...", "Try ..."), and return the exit code it asks for (SLURM_EXIT_ERROR wins). */
 int jobopt_report(const struct jobopt *o, const struct error *err);
+/* The exit code that environment variable `name` (SLURM_EXIT_ERROR, SLURM_EXIT_IMMEDIATE) asks for, else `code`. */
+int jobopt_exit_code(const char *name, int code);
 /* --help, --usage, --version, --hint=help ...: print it; true if the command is done. *ret_exit: with what. */
 bool jobopt_show(const struct jobopt *o, int *ret_exit);
 /* -v: the option dump on stderr, "srun: name : value". */

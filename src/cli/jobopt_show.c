@@ -89,9 +89,16 @@ bool jobopt_show(const struct jobopt *o, int *ret_exit)
 	return true;
 }
 
+int jobopt_exit_code(const char *name, int code)
+{
+	const char *own = getenv(name);
+	unsigned long long number;
+	return own && str_to_u64(own, 1, 255, &number) == 0 ? (int)number : code;
+}
+
 int jobopt_report(const struct jobopt *o, const struct error *err)
 {
-	const char *cmd = jobopt_cmd_name(o->cmd), *own = getenv("SLURM_EXIT_ERROR");
+	const char *cmd = jobopt_cmd_name(o->cmd);
 	if (o->before)
 		fprintf(stderr, "%s\n", o->before);
 	if (o->getopt_error)
@@ -100,7 +107,7 @@ int jobopt_report(const struct jobopt *o, const struct error *err)
 		fprintf(stderr, "%s: %s: %s\n", cmd, o->fatal ? "fatal" : "error", err->line);
 	if (err->hint[0])
 		fprintf(stderr, "%s: %s\n", cmd, err->hint);
-	return own && atoi(own) ? atoi(own) : o->exit_code;
+	return jobopt_exit_code("SLURM_EXIT_ERROR", o->exit_code);
 }
 
 void jobopt_dump(const struct jobopt *o)

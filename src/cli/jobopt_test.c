@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "cli/jobopt.h"
 
 #define TODO_MAX_SBATCH 25
@@ -22,8 +23,9 @@ static char storage[1024];
 static int words(const char *line, char *argv[32])
 {
 	int argc = 0;
+	char *cursor = storage;
 	snprintf(storage, sizeof(storage), "%s", line);
-	for (char *word = strtok(storage, " "); word; word = strtok(NULL, " "))
+	for (char *word; (word = str_next(&cursor, " "));)
 		argv[argc++] = word;
 	argv[argc] = NULL;
 	return argc;

@@ -35,10 +35,11 @@ static int note(const struct opt_row *row, const char *value, void *arg, struct 
 /* Parses the words of `line`; *out gets what was seen, then '|' and the operands, or '!' and the error. */
 static void parse(const char *line, bool stop, char *out, size_t size)
 {
-	char *copy = strdup(line), *argv[32] = { "cmd" };
+	char *copy = strdup(line), *cursor = copy, *argv[32] = { "cmd" };
 	int argc = 1;
-	for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
-		argv[argc++] = word;
+	for (char *word; (word = str_next(&cursor, " "));)
+		if (*word)
+			argv[argc++] = word;
 	struct str s = STR_INIT;
 	struct error err = { 0 };
 	int first = opt_parse(rows, ROWS, argc, argv, stop, note, &s, &err);

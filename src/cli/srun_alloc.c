@@ -21,14 +21,13 @@
 
 int srun_exit_code(int code)
 {
-	const char *own = getenv("SLURM_EXIT_ERROR");
-	return own && atoi(own) ? atoi(own) : code;
+	return jobopt_exit_code("SLURM_EXIT_ERROR", code);
 }
 
 static int immediate_exit_code(const struct srun *s, int code)
 {
-	const char *own = getenv("SLURM_EXIT_IMMEDIATE");
-	return s->o.immediate_sec >= 0 && own && atoi(own) ? atoi(own) : srun_exit_code(code);
+	code = srun_exit_code(code);
+	return s->o.immediate_sec >= 0 ? jobopt_exit_code("SLURM_EXIT_IMMEDIATE", code) : code;
 }
 
 static int refused(const struct srun *s, const char *what, int code, const char *detail)

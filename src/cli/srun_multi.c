@@ -45,7 +45,9 @@ static Pb__MultiProg *line_parse(char *line)
 	Pb__MultiProg *m = xcalloc(1, sizeof(*m));
 	size_t cap = 0;
 	pb__multi_prog__init(m);
-	for (char *word = strtok(line, " \t"); word; word = strtok(NULL, " \t")) {
+	for (char *word; (word = str_next(&line, " \t"));) {
+		if (!*word)
+			continue;
 		if (!m->ranks) {
 			m->ranks = xstrdup(word);
 			continue;

@@ -45,7 +45,7 @@ def test_kill_on_bad_exit(cluster):
 
 
 def test_environment_of_a_task(cluster):
-    out = cluster.run("srun -N2 -n4 -l bash -c 'echo $SLURM_PROCID $SLURM_LOCALID $SLURM_NODEID $SLURM_NTASKS $SLURM_NNODES $RANK $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR'").out
+    out = cluster.run("srun -N2 -n4 --ntasks-per-node=2 -l bash -c 'echo $SLURM_PROCID $SLURM_LOCALID $SLURM_NODEID $SLURM_NTASKS $SLURM_NNODES $RANK $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR'").out
     assert sorted(out.splitlines()) == [f"{t}: {t} {t % 2} {t // 2} 4 2 {t} {t % 2} 4 node-1" for t in range(4)]
 
 
