@@ -97,6 +97,21 @@ static void children_add(pid_t **list, size_t *n, size_t *cap, pid_t parent)
 	free(text);
 }
 
+static int pid_compare(const void *a, const void *b) { return *(const pid_t *)a < *(const pid_t *)b ? -1 : *(const pid_t *)a > *(const pid_t *)b; }
+
+/* Tasks just forked that have not joined the cgroup yet. */
+static void tasks_add(const struct step *s, pid_t **list, size_t *n, size_t *cap)
+{
+	size_t known = *n;
+	if (known)
+		qsort(*list, known, sizeof **list, pid_compare);
+	for (uint32_t i = 0; i < s->tasks && s->task; i++) {
+		pid_t pid = s->task[i].pid;
+		if (pid && !s->task[i].ended && !(known && bsearch(&pid, *list, known, sizeof pid, pid_compare)))
+			pids_add(list, n, cap, pid);
+	}
+}
+
 pid_t *contain_pids(const struct step *s, size_t *ret_n)
 {
 	pid_t *list = NULL;
@@ -110,6 +125,7 @@ pid_t *contain_pids(const struct step *s, size_t *ret_n)
 			pids_add(&list, &n, &cap, (pid_t)pid);
 		}
 		free(text);
+		tasks_add(s, &list, &n, &cap);
 	} else {
 		children_add(&list, &n, &cap, getpid());
 		for (size_t i = 0; i < n; i++)      /* grows while it walks */
@@ -121,8 +137,8 @@ pid_t *contain_pids(const struct step *s, size_t *ret_n)
 
 void contain_signal(struct step *s, int sig)
 {
-	if (sig == SIGKILL && s->cgroup && !write_file(s->cgroup, "cgroup.kill", "1"))
-		return;
+	if (sig == SIGKILL && s->cgroup)
+		(void)write_file(s->cgroup, "cgroup.kill", "1");
 	/* By tree a process may fork while we look: stop all first, look again until nothing new appears. */
 	for (int round = 0; round < (sig == SIGKILL ? 8 : 1); round++) {
 		size_t n;

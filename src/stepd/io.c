@@ -127,7 +127,7 @@ static void batch_text(struct step *s, const char *line)
 	names_batch(s, &in, &out, &err);
 	if (user_become(s) < 0)
 		_exit(1);
-	int fd = open(err ? err : out, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK);
+	int fd = user_open_output(err ? err : out, 0);
 	if (fd < 0 || write(fd, line, strlen(line)) < 0)
 		_exit(1);
 	_exit(0);

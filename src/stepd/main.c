@@ -112,17 +112,21 @@ static void on_child(uv_poll_t *p, int status, int events)
 	step_check_end(s);
 }
 
-/* SIGCHLD comes through a descriptor, so that no handler is left to children. SIGTERM and the like never stop us: only the end of the tasks does. */
+/* SIGCHLD comes through a descriptor. The others never stop us: only the end of the tasks does. They are blocked, not ignored: a child that
+ * gets one before it has become its program keeps it until then. */
 static void signals_start(struct step *s)
 {
+	static const int blocked[] = { SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGTTOU, SIGTTIN };
 	static uv_poll_t poll;
-	sigset_t set;
+	sigset_t set, child;
 	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	for (size_t i = 0; i < sizeof blocked / sizeof *blocked; i++)
+		sigaddset(&set, blocked[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	for (const int *sig = (const int[]){ SIGPIPE, SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGTTOU, SIGTTIN, 0 }; *sig; sig++)
-		signal(*sig, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	int fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 	uv_poll_init(&s->loop, &poll, fd);
 	poll.data = s;
 	uv_poll_start(&poll, UV_READABLE, on_child);
