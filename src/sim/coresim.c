@@ -302,20 +302,9 @@ static uint32_t left_over(struct sim *s, bool end_interactive)
 	return left;
 }
 
-int main(int argc, char **argv)
+/* Twelve nodes of several kinds in two partitions. */
+static void world_build(struct sim *s)
 {
-	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, events = argc > 2 ? strtoull(argv[2], NULL, 10) : 5000;
-	struct sim s = { .random = seed * 0x9e3779b97f4a7c15ull + 1 };
-	printf("seed %llu, %llu events\n", (unsigned long long)seed, (unsigned long long)events);
-	fflush(stdout);
-	world_init(&s.w);
-	s.w.run_sec = script_sec;
-	s.w.arg = &s;
-	s.w.clean = seed % 2;
-	s.w.params.slurmd_timeout_sec = 60;
-	s.w.params.backfill = seed % 4 != 3;
-	s.w.params.priority_multifactor = seed % 3 == 0;
-	s.w.params.weight_age = 1000;
 	for (uint32_t i = 0; i < NODES; i++) {
 		char name[16];
 		Pb__NodeRecord r = PB__NODE_RECORD__INIT;
@@ -332,7 +321,7 @@ int main(int argc, char **argv)
 		g.files = (char *)"/dev/x";
 		r.gres_list = &list;
 		r.n_gres_list = i % 2;
-		world_add_node(&s.w, &r);
+		world_add_node(&s->w, &r);
 	}
 	for (uint32_t i = 0; i < 2; i++) {
 		Pb__PartitionRecord r = PB__PARTITION_RECORD__INIT;
@@ -342,8 +331,47 @@ int main(int argc, char **argv)
 		r.is_default = !i;
 		r.has_priority_tier = true;
 		r.priority_tier = i + 1;
-		world_add_part(&s.w, &r);
+		world_add_part(&s->w, &r);
 	}
+}
+
+static void show_left_over(struct sim *s)
+{
+	for (uint64_t cur = 0;;) {
+		const struct core_job *j = core_job_next(s->w.core, &cur);
+		Pb__JobVolatile v;
+		if (!j)
+			break;
+		core_job_volatile(s->w.core, j, &v);
+		Pb__JobRecord *r = world_job(&s->w, core_job_id(j));
+		if (!core_job_is_finished(j))
+			printf("job %u is %s (%s), %u nodes of %s, %u tasks, mem %llu, %s %s -w %s -C %s, planned for +%lld s on %s\n", r->job_id, job_state_name(r->state, r->state_flags), reason_name(v.reason), r->num_nodes,
+				r->desc->partition, r->num_tasks, (unsigned long long)r->desc->mem_per_node, r->desc->tres_per_node ? r->desc->tres_per_node : "", r->desc->exclusive ? r->desc->exclusive : "",
+				r->desc->req_nodes ? r->desc->req_nodes : "", r->desc->features ? r->desc->features : "", v.has_est_start ? (long long)(v.est_start - s->w.now_ms / 1000) : -1, v.sched_nodes ? v.sched_nodes : "");
+		pb__job_record__free_unpacked(r, NULL);
+	}
+	for (uint32_t i = 0; i < NODES; i++) {
+		Pb__NodeRecord *r = core_node_record(s->w.core, i);
+		printf("node %s: state %u flags %x, %u CPUs used of %u\n", r->name, r->state, r->state_flags, r->alloc_cpus, r->cpus);
+		pb__node_record__free_unpacked(r, NULL);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, events = argc > 2 ? strtoull(argv[2], NULL, 10) : 5000;
+	struct sim s = { .random = seed * 0x9e3779b97f4a7c15ull + 1 };
+	printf("seed %llu, %llu events\n", (unsigned long long)seed, (unsigned long long)events);
+	fflush(stdout);
+	world_init(&s.w);
+	s.w.run_sec = script_sec;
+	s.w.arg = &s;
+	s.w.clean = seed % 2;
+	s.w.params.slurmd_timeout_sec = 60;
+	s.w.params.backfill = seed % 4 != 3;
+	s.w.params.priority_multifactor = seed % 3 == 0;
+	s.w.params.weight_age = 1000;
+	world_build(&s);
 	world_start(&s.w);
 	for (uint64_t i = 0; i < events; i++)
 		happen(&s);
@@ -356,24 +384,8 @@ int main(int argc, char **argv)
 	}
 	printf("%llu steps, %llu jobs accepted, %llu refused, %llu launches, %u left over\n", (unsigned long long)s.w.steps, (unsigned long long)s.accepted,
 		(unsigned long long)s.refused, (unsigned long long)s.w.launches, left);
-	for (uint64_t cur = 0; left;) {
-		const struct core_job *j = core_job_next(s.w.core, &cur);
-		Pb__JobVolatile v;
-		if (!j)
-			break;
-		core_job_volatile(s.w.core, j, &v);
-		Pb__JobRecord *r = world_job(&s.w, core_job_id(j));
-		if (!core_job_is_finished(j))
-			printf("job %u is %s (%s), %u nodes of %s, %u tasks, mem %llu, %s %s -w %s -C %s, planned for +%lld s on %s\n", r->job_id, job_state_name(r->state, r->state_flags), reason_name(v.reason), r->num_nodes,
-				r->desc->partition, r->num_tasks, (unsigned long long)r->desc->mem_per_node, r->desc->tres_per_node ? r->desc->tres_per_node : "", r->desc->exclusive ? r->desc->exclusive : "",
-				r->desc->req_nodes ? r->desc->req_nodes : "", r->desc->features ? r->desc->features : "", v.has_est_start ? (long long)(v.est_start - s.w.now_ms / 1000) : -1, v.sched_nodes ? v.sched_nodes : "");
-		pb__job_record__free_unpacked(r, NULL);
-	}
-	for (uint32_t i = 0; left && i < NODES; i++) {
-		Pb__NodeRecord *r = core_node_record(s.w.core, i);
-		printf("node %s: state %u flags %x, %u CPUs used of %u\n", r->name, r->state, r->state_flags, r->alloc_cpus, r->cpus);
-		pb__node_record__free_unpacked(r, NULL);
-	}
+	if (left)
+		show_left_over(&s);
 	world_fini(&s.w);
 	return left != 0;
 }

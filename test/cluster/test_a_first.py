@@ -28,7 +28,7 @@ def test_failed_job_keeps_its_exit_code(cluster):
 
 
 def test_srun_brings_back_output_and_exit_code(cluster):
-    result = cluster.run("srun -N2 -n4 -l hostname")
+    result = cluster.run("srun -N2 --ntasks-per-node=2 -l hostname")
     assert sorted(result.out.split("\n")) == ["", "0: node-1", "1: node-1", "2: node-2", "3: node-2"]
     assert cluster.run("srun bash -c 'exit 3'", check=False).rc == 3
 
