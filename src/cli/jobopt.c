@@ -14,7 +14,7 @@
 #include "cli/opt.h"
 
 enum { SBATCH = JOBOPT_SBATCH, SALLOC = JOBOPT_SALLOC, SRUN = JOBOPT_SRUN, ALL = SBATCH | SALLOC | SRUN };
-enum { STATE_WORKS = 0, STATE_HIDDEN = 0, STATE_TODO = 1, STATE_TODO_HIDDEN = 1 };
+enum { STATE_WORKS, STATE_HIDDEN, STATE_LATER, STATE_TODO, STATE_TODO_HIDDEN };
 #define T_NONE { .kind = JOBOPT_T_NONE }
 #define T_DS(f) { .kind = JOBOPT_T_DESC_STR, .off = offsetof(Pb__JobDesc, f) }
 #define T_DB(f) { .kind = JOBOPT_T_DESC_BOOL, .off = offsetof(Pb__JobDesc, f), .has = offsetof(Pb__JobDesc, has_##f) }
@@ -26,8 +26,8 @@ enum { STATE_WORKS = 0, STATE_HIDDEN = 0, STATE_TODO = 1, STATE_TODO_HIDDEN = 1 
 
 const struct jobopt_row jobopt_rows[JOBOPT_COUNT] = {
 #define OPTION(sym, lname, chr, kind, word, which, sbatch, salloc, srun, state, parser, where, text) \
-	[JO_##sym] = { .opt = { .name = lname, .letter = chr, .arg = OPT_##kind, .meta = word, .help = text, .id = JO_##sym, .todo = STATE_##state }, \
-		       .cmds = which, .env = { sbatch, salloc, srun }, .parse = jobopt_parse_##parser, .target = where },
+	[JO_##sym] = { .opt = { .name = lname, .letter = chr, .arg = OPT_##kind, .meta = word, .help = text, .id = JO_##sym, .todo = STATE_##state >= STATE_TODO }, \
+		       .cmds = which, .env = { sbatch, salloc, srun }, .parse = jobopt_parse_##parser, .target = where, .later = STATE_##state == STATE_LATER },
 #include "tables/options.def"
 #undef OPTION
 };
@@ -221,6 +221,6 @@ size_t jobopt_todo_count(enum jobopt_cmd cmd)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < JOBOPT_COUNT; i++)
-		n += (jobopt_rows[i].cmds & cmd) && jobopt_rows[i].opt.todo;
+		n += (jobopt_rows[i].cmds & cmd) && (jobopt_rows[i].opt.todo || jobopt_rows[i].later);
 	return n;
 }

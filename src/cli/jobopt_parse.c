@@ -340,7 +340,10 @@ JOBOPT_PARSER(open_mode)
 JOBOPT_PARSER(oom_kill_step)
 {
 	static const struct word words[] = { { "1", 1 }, { "0", 0 }, { NULL, 0 } };
-	return word_flag(o, row, words, value ? value : "1", err);
+	int rc = word_flag(o, row, words, value ? value : "1", err);
+	if (rc == 0 && o->desc->oom_kill_step)
+		return jobopt_refuse(o, 1, err, "--oom-kill-step=1 is not supported by this version; only the task that met the limit ends");
+	return rc;
 }
 
 JOBOPT_PARSER(wait_all_nodes)
@@ -451,6 +454,8 @@ JOBOPT_PARSER(hint)
 		o->show = JOBOPT_SHOW_HINT;
 		return 0;
 	}
+	if (str_eq_nocase(value, "memory_bound"))
+		return jobopt_refuse(o, 1, err, "--hint=memory_bound is not supported by this version");
 	if (!word_find(words, value))
 		return jobopt_refuse(o, 1, err, "unrecognized --hint argument \"%s\", see --hint=help", value);
 	jobopt_put_str(o, &row->target, value);
@@ -463,9 +468,9 @@ JOBOPT_PARSER(mpi)
 		o->show = JOBOPT_SHOW_MPI;
 		return 0;
 	}
-	if (str_eq_nocase(value, "cray_shasta") || str_starts(value, "pmix"))
+	if (str_eq_nocase(value, "cray_shasta") || str_starts(value, "pmi"))
 		return jobopt_refuse(o, 1, err, "MPI type '%s' is not supported by this version, --mpi=list for acceptable types", value);
-	if (!str_eq_nocase(value, "none") && !str_eq_nocase(value, "pmi2"))
+	if (!str_eq_nocase(value, "none"))
 		return jobopt_refuse(o, 1, err, "Invalid MPI type '%s', --mpi=list for acceptable types", value);
 	jobopt_put_str(o, &row->target, value);
 	return 0;
@@ -482,6 +487,13 @@ JOBOPT_PARSER(slurmd_debug)
 
 static const char *const limit_names[] = { "AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC", "RSS", "STACK" };
 
+static int bad_limit(struct jobopt *o, const char *name, const char *value, struct error *err)
+{
+	free(o->before);
+	o->before = xasprintf("%s: error: Bad rlimit name: %s", jobopt_cmd_name(o->cmd), name);
+	return jobopt_refuse(o, 1, err, "--propagate=%s is not valid.", value);
+}
+
 JOBOPT_PARSER(propagate)
 {
 	if (!value || !*value || str_eq_nocase(value, "ALL") || str_eq_nocase(value, "NONE")) {
@@ -496,17 +508,12 @@ JOBOPT_PARSER(propagate)
 		while (i < sizeof(limit_names) / sizeof(limit_names[0]) && strcmp(limit_names[i], name))
 			i++;
 		if (i == sizeof(limit_names) / sizeof(limit_names[0]))
-			rc = jobopt_refuse(o, 1, err, "Bad rlimit name: %s", part);
+			rc = bad_limit(o, part, value, err);
 	}
 	xfree(copy);
-	if (rc)
-		return rc;
-	/* --gpus-per-task was given and this comes from the environment: both count, as in the other order. */
-	bool both = jobopt_is_set(o, JO_gpus_per_task) && o->desc->tres_per_task && !strstr(value, "gres/gpu");
-	char *text = both ? xasprintf("%s,%s", o->desc->tres_per_task, value) : xstrdup(value);
-	jobopt_put_str(o, &row->target, text);
-	free(text);
-	return 0;
+	if (rc == 0)
+		jobopt_put_str(o, &row->target, value);
+	return rc;
 }
 
 /* --- signals ------------------------------------------------------------------------------------------ */
@@ -555,14 +562,9 @@ JOBOPT_PARSER(ignore_signals)
 		}
 	}
 	xfree(copy);
-	if (rc)
-		return rc;
-	/* --gpus-per-task was given and this comes from the environment: both count, as in the other order. */
-	bool both = jobopt_is_set(o, JO_gpus_per_task) && o->desc->tres_per_task && !strstr(value, "gres/gpu");
-	char *text = both ? xasprintf("%s,%s", o->desc->tres_per_task, value) : xstrdup(value);
-	jobopt_put_str(o, &row->target, text);
-	free(text);
-	return 0;
+	if (rc == 0)
+		jobopt_put_str(o, &row->target, value);
+	return rc;
 }
 
 JOBOPT_PARSER(kill_command)

@@ -12,9 +12,9 @@
 #include "base/str.h"
 #include "cli/jobopt.h"
 
-#define TODO_MAX_SBATCH 25
-#define TODO_MAX_SALLOC 22
-#define TODO_MAX_SRUN 36
+#define TODO_MAX_SBATCH 38
+#define TODO_MAX_SALLOC 34
+#define TODO_MAX_SRUN 48
 
 static struct error err;
 static char storage[1024];
@@ -70,7 +70,7 @@ static void test_refusals(void **state)
 		{ "srun --mem-bind=foo true", "unrecognized --mem-bind argument \"foo\"", 255 },
 		{ "srun --gpu-bind=map_gpu:NaN true", "Invalid --gpu-bind argument: map_gpu:NaN", 255 },
 		{ "srun --gres-flags=foo true", "Invalid --gres-flags specification: foo", 255 },
-		{ "srun --propagate=FOO true", "Bad rlimit name: FOO", 1 },
+		{ "srun --propagate=FOO true", "--propagate=FOO is not valid.", 1 },
 		{ "srun --pty=x true", "--pty=x must be numeric file descriptor", 1 },
 		{ "srun --ignore-signals=foo true", "Invalid signal name or number: foo", 255 },
 		{ "srun -Ix true", "Invalid numeric value \"x\" for immediate.", 1 },

@@ -138,6 +138,14 @@ int submit_env(struct jobopt *o, struct envlist *ret, struct error *err)
 
 /* --- the call ------------------------------------------------------------------------------------- */
 
+/* There is one cluster. */
+static int cluster_check(const char *own, const char *clusters, struct error *err)
+{
+	if (!clusters || str_eq(clusters, own) || str_eq_nocase(clusters, "all"))
+		return 0;
+	return error_set(err, ESLURM_NOT_SUPPORTED, "No cluster '%s' known by database.", clusters);
+}
+
 int submit_send(struct client *c, const struct jobopt *o, const struct script *script, const struct envlist *env, Pb__StepDesc *first_step,
 		Pb__SubmitRsp **ret, struct error *err)
 {
@@ -146,6 +154,9 @@ int submit_send(struct client *c, const struct jobopt *o, const struct script *s
 	uint8_t key[16];
 	int rc;
 
+	rc = cluster_check(conf_str(client_conf(c), CONF_ClusterName), o->clusters, err);
+	if (rc < 0)
+		return rc;
 	if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
 		return error_set(err, errno, "no random bytes for the submission key: %m");
 	req.desc = o->desc;

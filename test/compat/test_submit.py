@@ -1,4 +1,4 @@
-"""What sbatch, salloc and scancel say and return before any controller is asked, against recorded behaviour of the reference (submit.txt)."""
+"""What sbatch, salloc, srun and scancel say and return before any controller is asked, against recorded behaviour of the reference (submit.txt, srun.txt)."""
 import os
 import shlex
 import subprocess
@@ -15,10 +15,11 @@ def unescape(text):
 
 def cases():
     found, case = [], None
-    for number, line in enumerate(open(os.path.join(HERE, "submit.txt")), 1):
+    lines = [(name, number, line) for name in ("submit", "srun") for number, line in enumerate(open(os.path.join(HERE, name + ".txt")), 1)]
+    for name, number, line in lines:
         kind, _, rest = line.rstrip("\n").partition(" ")
         if kind == "$":
-            case = {"command": rest, "script": None, "stderr": [], "line": number}
+            case = {"command": rest, "script": None, "stderr": [], "line": f"{name}-{number}"}
             found.append(case)
         elif kind == "<":
             case["script"] = unescape(rest)
@@ -29,7 +30,7 @@ def cases():
     return found
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda c: f"line{c['line']}")
+@pytest.mark.parametrize("case", cases(), ids=lambda c: c["line"])
 def test_as_recorded(case, tmp_path):
     if case["script"] is not None:
         (tmp_path / "s.sh").write_bytes(case["script"])
@@ -47,7 +48,7 @@ def test_scancel_usage_ends_as_the_reference(tmp_path):
     assert out.startswith("Usage: scancel [") and out.rstrip().endswith("[job_id[_array_id][.step_id]]")
 
 
-@pytest.mark.parametrize("command", ["sbatch", "salloc", "scancel"])
+@pytest.mark.parametrize("command", ["sbatch", "salloc", "srun", "scancel"])
 def test_version_and_help(command):
     run = lambda option: subprocess.run([os.path.join(BUILD, "bin", command), option], capture_output=True, text=True, timeout=30)
     assert run("--version").stdout == "slurm 26.05.5\n"
