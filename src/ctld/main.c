@@ -58,7 +58,7 @@ static int options_parse(int argc, char **argv, struct options *o)
 		case 'h': fputs(usage, stdout); exit(0);
 		case 'i': o->ignore = true; break;
 		case 'L': o->log = optarg; break;
-		case 'n': o->nice = atoi(optarg); break;
+		case 'n': o->nice = (int)strtol(optarg, NULL, 10); break;
 		case 'r': case 'R': break;
 		case 's': o->chdir = true; break;
 		case 'v': o->verbose++; break;

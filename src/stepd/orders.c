@@ -220,7 +220,7 @@ void orders_start(struct step *s, int fd)
 	o->listen = -1;
 	/* Relative to the spool, where we are: a socket's path may be no longer than 107 bytes. */
 	snprintf(o->path, sizeof o->path, "step.%u.%u", s->job_id, s->step_id);
-	strcpy(addr.sun_path, o->path);
+	snprintf(addr.sun_path, sizeof addr.sun_path, "%s", o->path);
 	(void)unlink(o->path);
 	mode_t mask = umask(0177);
 	o->listen = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -113,8 +113,11 @@ def test_files_begin_by_saying_what_they_are_for():
 
 
 def test_no_banned_functions():
+    """In what is shipped; unit tests may take the short way."""
     bad = []
     for path in sources():
+        if path.endswith("_test.c"):
+            continue
         for number, line in enumerate(read(path).splitlines(), 1):
             found = BANNED.search(re.sub(r"/\*.*?\*/|\"(\\.|[^\"])*\"", "", line))
             if found and not line.lstrip().startswith("*"):
