@@ -10,8 +10,8 @@
 
 struct step;
 void contain_create(struct step *s);
-/* In the child, still root: join. */
-void contain_join(const struct step *s);
+/* As fork(2); the child is a member from its first instruction on. */
+pid_t contain_fork(const struct step *s);
 /* Every process of the step; malloc'd, *ret_n of them. */
 pid_t *contain_pids(const struct step *s, size_t *ret_n);
 void contain_signal(struct step *s, int sig);

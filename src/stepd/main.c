@@ -79,7 +79,7 @@ static void step_init(struct step *s, Pb__StepdStart *start)
 	s->uid = s->cred->uid;
 	s->gid = s->cred->gid;
 	s->node = start->node;
-	s->cgroup_procs = -1;
+	s->cgroup_dir = -1;
 	const Pb__StepLayout *layout = s->cred->layout;
 	for (size_t i = 0; i < layout->n_node; i++)
 		if (!strcmp(layout->node[i]->name, s->node))

@@ -54,7 +54,7 @@ struct step {
 	struct launch_note *note;
 	enum contain_kind contain;
 	char *cgroup;                   /* path of the step's cgroup, or NULL */
-	int cgroup_procs;               /* its cgroup.procs, open for writing, or -1 */
+	int cgroup_dir;                 /* it, open, or -1 */
 	struct rusage stray;            /* used by processes adopted and reaped */
 	pid_t pgid;                     /* of the tasks */
 	struct io *io;

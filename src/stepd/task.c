@@ -1,6 +1,6 @@
 /* task.c - forks, signals and reaps the tasks of a step
  *
- * A child works as root only until user_become(): it joins the cgroup, sets affinity, limits and nice value. As the user it changes directory, takes
+ * A child works as root only until user_become(): it sets affinity, limits and nice value. As the user it changes directory, takes
  * its three ends (io.h), runs TaskProlog and executes the program. What goes wrong before that is written to the shared note. */
 #include <errno.h>
 #include <fcntl.h>
@@ -70,7 +70,6 @@ static void child_run(struct step *s, struct task *t)
 {
 	if (!io_has_terminal(s, t))        /* that one makes a session of its own */
 		setpgid(0, s->pgid);
-	contain_join(s);
 	affinity_apply(s, t);
 	limits_apply(s);
 	int rc = user_become(s);
@@ -92,7 +91,7 @@ static int task_fork(struct step *s, struct task *t)
 {
 	if (io_open(s, t) < 0)
 		return -1;
-	pid_t pid = fork();
+	pid_t pid = contain_fork(s);
 	if (pid < 0)
 		return step_fail(s, errno, "cannot fork task %u: %s", t->rank, strerror(errno));
 	if (!pid)
