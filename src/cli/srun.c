@@ -3,6 +3,7 @@
  * The order of things: options, allocation and step (srun_alloc.c), files for input and output (srun_plan.c), a port for the nodes and
  * the launch (srun_launch.c), then the loop (srun_run.c) until all nodes are done; then what was taken is given back. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,10 +139,21 @@ static int step_run(struct srun *s)
 	return s->exit_code;
 }
 
+/* What is closed at the start must not become a socket of ours. */
+static void std_streams_open(void)
+{
+	int fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd < 2)
+		fd = dup(fd);
+	if (fd > 2)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	static struct srun s = { .listen_fd = -1, .epoll_fd = -1 };
 	struct error err = { 0 };
+	std_streams_open();
 	log_init("srun", LOG_L_INFO);
 	int rc = options_read(&s, argc, argv);
 	if (rc)
