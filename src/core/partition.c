@@ -218,6 +218,7 @@ void part_update(struct core *c, const struct core_event *ev)
 		error_set(&err, ESLURM_ACCESS_DENIED, "only operators may change partitions");
 	else if (part_change(c, ev->part_update, &err) >= 0) {
 		c->config_gen++;
+		shape_refresh_all(c);
 		jobs_follow(c);
 	}
 	fx_result(c, ev->token, &err, 0);

@@ -254,6 +254,12 @@ void shape_refresh(struct core *c, struct shape *s)
 		(void)shape_able(c, s, NULL); /* no node left that matches: able is empty, the jobs wait */
 }
 
+void shape_refresh_all(struct core *c)
+{
+	for (struct shape *s = c->shapes; s; s = s->hh.next)
+		shape_refresh(c, s);
+}
+
 int shape_make(struct core *c, const Pb__JobDesc *d, uint32_t part_mask, struct shape **ret, struct error *err)
 {
 	uint32_t len;

@@ -369,6 +369,7 @@ void parts_free(struct core *c);
 void step_waits_free(struct core *c);
 void shape_unref(struct core *c, struct shape *s);
 void shape_refresh(struct core *c, struct shape *s);
+void shape_refresh_all(struct core *c);      /* partitions were made anew or removed: running and ended jobs' shapes point to them, too */
 int shape_check_possible(struct core *c, struct shape *s, struct error *err);
 /* feature.c */
 int feature_match(struct core *c, const char *expr, struct bitset **ret, struct error *err);
