@@ -308,6 +308,7 @@ int config_apply(struct core *c, const struct core_event *ev, struct error *err)
 	sets_create(c, c->node_n);
 	weight_order(c);
 	parts_load(c, ev);
+	shapes_follow_parts(c);
 	c->config_gen++;
 	c->configured = true;
 	for (uint32_t i = 0; i < c->node_n; i++)

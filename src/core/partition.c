@@ -181,6 +181,7 @@ static int part_remove(struct core *c, struct core_part *p, struct error *err)
 	c->part_n--;
 	for (uint32_t i = at; i < c->part_n; i++)
 		c->part[i]->index = i;
+	shapes_follow_parts(c);
 	return 0;
 }
 

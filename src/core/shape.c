@@ -199,6 +199,15 @@ static void shape_free(struct shape *s)
 	free(s);
 }
 
+/* Partitions were made anew or went: shapes of running jobs, which are not tested again, must not keep pointers to the old. */
+void shapes_follow_parts(struct core *c)
+{
+	struct shape *s, *tmp;
+	HASH_ITER(hh, c->shapes, s, tmp)
+		for (uint32_t p = 0; p < s->part_n; p++)
+			s->part[p] = part_find(c, s->part_names[p]);
+}
+
 /* The nodes of each partition that could serve a part of the request if they were empty. */
 static int shape_able(struct core *c, struct shape *s, struct error *err)
 {

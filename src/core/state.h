@@ -363,6 +363,7 @@ int nodes_bitset(const struct core *c, const char *list, struct bitset **ret, st
 char *nodes_text(const struct core *c, const struct bitset *b);      /* malloc'd */
 
 /* shape.c: a request, checked and shared */
+void shapes_follow_parts(struct core *c);
 int shape_make(struct core *c, const Pb__JobDesc *d, uint32_t part_mask, struct shape **ret, struct error *err);
 void shape_free_all(struct core *c);
 void parts_free(struct core *c);

@@ -227,6 +227,18 @@ static void job_done(struct sim *s)
 		pb__job_record__free_unpacked(r, NULL);
 }
 
+/* What every listing reads must always be readable. */
+static void read_all(struct sim *s)
+{
+	for (uint64_t cur = 0;;) {
+		const struct core_job *j = core_job_next(s->w.core, &cur);
+		Pb__JobVolatile v;
+		if (!j)
+			break;
+		core_job_volatile(s->w.core, j, &v);
+	}
+}
+
 static void happen(struct sim *s)
 {
 	uint32_t k = draw(s, 100), n = draw(s, NODES);
@@ -256,7 +268,10 @@ static void happen(struct sim *s)
 		part_word(s);
 	else if (chance(s, 30))
 		world_restart(&s->w);
+	else if (chance(s, 30))
+		world_configure(&s->w);
 	note_highest(s);
+	read_all(s);
 }
 
 /* No more faults: what can run must. */

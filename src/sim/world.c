@@ -391,7 +391,7 @@ void world_batch_done(struct world *w, uint32_t job_id, uint32_t status)
 	settle(w);
 }
 
-static void configure(struct world *w)
+void world_configure(struct world *w)
 {
 	struct core_event ev = world_event(w, EV_CONFIG, 0);
 	ev.config.params = &w->params;
@@ -404,7 +404,7 @@ static void configure(struct world *w)
 
 void world_start(struct world *w)
 {
-	configure(w);
+	world_configure(w);
 	for (size_t i = 0; i < w->nodes; i++)
 		if (w->node[i].alive)
 			world_node_register(w, i, false);
@@ -426,7 +426,7 @@ void world_restart(struct world *w)
 	w->timer_ms = 0;
 	w->plan_more = false;
 	answers_free(w);
-	configure(w);
+	world_configure(w);
 	for (k = w->kept; k; k = k->hh.next)
 		list[i++] = k;
 	qsort(list, n, sizeof *list, by_id);

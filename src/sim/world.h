@@ -38,6 +38,8 @@ void world_fini(struct world *w);
 void world_add_node(struct world *w, const Pb__NodeRecord *rec);   /* copied */
 void world_add_part(struct world *w, const Pb__PartitionRecord *rec);
 /* EV_CONFIG, and all living nodes register. */
+/* The same configuration read again. */
+void world_configure(struct world *w);
 void world_start(struct world *w);
 /* kill -9 of the controller and a new one from the store; nodes register again, naming what runs there. */
 void world_restart(struct world *w);
