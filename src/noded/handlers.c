@@ -140,6 +140,10 @@ static void h_reconfig(struct noded *n, struct wire_req *req)
 {
 	struct error err = { 0 };
 	int rc = noded_load_conf(n, &err);
+	if (rc < 0)
+		log_error("%s; the old configuration stays in force", err.line);
+	else
+		log_info("configuration read again");
 	reply_result(req, rc, rc < 0 ? err.line : NULL);
 	if (!rc)
 		registration_again(n);

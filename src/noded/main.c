@@ -114,6 +114,7 @@ int noded_load_conf(struct noded *n, struct error *err)
 		log_error("%s", n->gres_problem);
 	log_setup(n);
 	health_start(n);
+	log_debug("configuration read from %s", conf_path(conf));
 	return 0;
 }
 
