@@ -41,22 +41,49 @@ static int fetch(struct noded *n, Pb__ConfFetchRsp **ret, struct error *err)
 	return rc;
 }
 
-static int file_write(const char *dir, const Pb__ConfFile *f, struct error *err)
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+/* The file with the paths of other files that came along cut to their names: all of them lie in one folder here. */
+static void data_localise(const Pb__ConfFetchRsp *rsp, const Pb__ConfFile *f, struct str *out)
+{
+	const char *at = (const char *)f->data.data, *end = at + f->data.len;
+	while (at < end) {
+		const Pb__ConfFile *named = NULL;
+		for (size_t i = 0; i < rsp->n_file && !named && *at == '/'; i++) {
+			size_t len = strlen(rsp->file[i]->name);
+			if (*rsp->file[i]->name == '/' && (size_t)(end - at) >= len && !memcmp(at, rsp->file[i]->name, len))
+				named = rsp->file[i];
+		}
+		if (named)
+			str_add(out, base_name(named->name));
+		else
+			str_add_c(out, *at);
+		at += named ? strlen(named->name) : 1;
+	}
+}
+
+static int file_write(const char *dir, const Pb__ConfFetchRsp *rsp, const Pb__ConfFile *f, struct error *err)
 {
 	char path[4096], part[4200];
-	if (strchr(f->name, '/') || f->name[0] == '.')
+	struct str text = STR_INIT;
+	const char *name = base_name(f->name);
+	int rc = 0;
+	if (!*name || *name == '.')
 		return error_set(err, EINVAL, "slurmctld sent a configuration file with the name \"%s\"", f->name);
-	snprintf(path, sizeof path, "%s/%s", dir, f->name);
+	snprintf(path, sizeof path, "%s/%s", dir, name);
 	snprintf(part, sizeof part, "%s.part", path);
+	data_localise(rsp, f, &text);
 	int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, f->exec ? 0755 : 0644);
-	if (fd < 0 || write(fd, f->data.data, f->data.len) != (ssize_t)f->data.len || rename(part, path) < 0) {
-		int rc = error_set(err, errno, "cannot write %s: %s", path, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
-	close(fd);
-	return 0;
+	if (fd < 0 || write(fd, text.data, text.len) != (ssize_t)text.len || rename(part, path) < 0)
+		rc = error_set(err, errno, "cannot write %s: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	str_fini(&text);
+	return rc;
 }
 
 /* SlurmdSpoolDir as the fetched configuration names it. */
@@ -91,7 +118,7 @@ int configless_load(struct noded *n, struct conf **ret, struct error *err)
 		if ((mkdir(spool, 0755) < 0 && errno != EEXIST) || (mkdir(dir, 0755) < 0 && errno != EEXIST))
 			rc = error_set(err, errno, "cannot make the folder %s: %s", dir, strerror(errno));
 		for (size_t i = 0; i < rsp->n_file && !rc; i++)
-			rc = file_write(dir, rsp->file[i], err);
+			rc = file_write(dir, rsp, rsp->file[i], err);
 		path = xasprintf("%s/%s", dir, rsp->file[0]->name);
 		rc = rc ? rc : conf_load(path, ret, err);
 		free(path);
