@@ -114,9 +114,20 @@ static int enter_user_namespace(void)
 	return rc ? rc : write_text("/proc/self/gid_map", map);
 }
 
+/* A minimal system has no hosts file to mount over: root makes the usual one. */
+static void make_hosts_file(void)
+{
+	int fd = geteuid() ? -1 : open("/etc/hosts", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return;
+	dprintf(fd, "127.0.0.1 localhost\n");
+	close(fd);
+}
+
 int berth_enter_names(const struct berth *b, const char *hostname)
 {
 	int rc;
+	make_hosts_file();
 	char *hosts = berth_path(b, "etc/hosts");
 	if (geteuid() && (rc = enter_user_namespace()))
 		goto out;
