@@ -4,6 +4,7 @@
  * the last process that has it open; the descriptor is closed in programs the daemon starts. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,22 @@
 #include "base/alloc.h"
 #include "base/daemon.h"
 
+#define LOCK_WAIT_MS 1000
+#define LOCK_LOOK_MS 10
+
 static int pid_fd = -1;
 static char *pid_file;
+
+int daemon_lock(int fd)
+{
+	for (int waited = 0;; waited += LOCK_LOOK_MS) {
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			return 0;
+		if ((errno != EWOULDBLOCK && errno != EINTR) || waited >= LOCK_WAIT_MS)
+			return -errno;
+		(void)poll(NULL, 0, LOCK_LOOK_MS);
+	}
+}
 
 static int pid_claim(const char *path, struct error *err)
 {
@@ -25,7 +40,7 @@ static int pid_claim(const char *path, struct error *err)
 		error_hint(err, "create its folder, or name another file with SlurmctldPidFile, SlurmdPidFile or PidFile");
 		return -code;
 	}
-	if (flock(fd, LOCK_EX | LOCK_NB)) {
+	if (daemon_lock(fd)) {
 		char text[32] = "";
 		ssize_t n = read(fd, text, sizeof text - 1);
 		text[n > 0 ? strcspn(text, "\n") : 0] = 0;

@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include "base/error.h"
 
+/* Exclusive lock on an open file. One that is just being killed keeps its locks for some milliseconds: this waits that long (LOCK_WAIT_MS in daemon.c),
+ * so that a restart at once succeeds. 0, or -EWOULDBLOCK: a living process holds it. */
+int daemon_lock(int fd);
 /* Foreground: stay. Else fork; the parent exits 0, the child leads a session of its own, works in "/" and has
  * /dev/null as its standard streams. `pid_path` (NULL or "": none) is locked and gets the pid. -EEXIST: a living daemon
  * holds it. Errors are found before the fork, so that the caller can still tell the terminal. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/daemon.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "client/client.h"
@@ -75,7 +76,7 @@ static int pid_take(struct noded *n, struct error *err)
 			return 0;              /* an ordinary user need not have a place for it */
 		return error_set(err, errno, "cannot write the pid file %s: %s", pid_path, strerror(errno));
 	}
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+	if (daemon_lock(fd))
 		return error_set(err, EEXIST, "another slurmd of this node runs already: it holds %s", pid_path);
 	int len = snprintf(text, sizeof text, "%d\n", (int)getpid());
 	if (ftruncate(fd, 0) < 0 || write(fd, text, (size_t)len) != len)

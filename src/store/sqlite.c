@@ -12,13 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 #include <sqlite3.h>
 
 #include "base/alloc.h"
+#include "base/daemon.h"
 #include "base/log.h"
 #include "store/store_impl.h"
 
@@ -87,7 +87,7 @@ static int take_lock(struct sqlite_store *s, struct error *err)
 	int rc = 0;
 	if (s->lock_fd < 0)
 		rc = error_set(err, errno, "cannot open %s: %s", name, strerror(errno));
-	else if (flock(s->lock_fd, LOCK_EX | LOCK_NB))
+	else if (daemon_lock(s->lock_fd))
 		rc = error_set(err, EBUSY, "state file %s is in use by another slurmctld", s->path);
 	free(name);
 	return rc;
