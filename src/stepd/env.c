@@ -124,6 +124,15 @@ static void torch_number(struct envlist *e, struct str *ours, const char *name, 
 	torch_set(e, ours, name, text);
 }
 
+/* The same on all nodes of a step, another for each step: the credential's nonce says which, so that clusters on one machine do not meet. */
+static uint32_t rendezvous_port(const struct step *s)
+{
+	uint32_t h = 2166136261u;
+	for (size_t i = 0; i < s->cred->nonce.len; i++)
+		h = (h ^ s->cred->nonce.data[i]) * 16777619u;
+	return PORT_FIRST + h % PORT_COUNT;
+}
+
 static void env_torch(const struct step *s, const struct task *t, struct envlist *e)
 {
 	struct str ours = STR_INIT;
@@ -131,7 +140,7 @@ static void env_torch(const struct step *s, const struct task *t, struct envlist
 	if ((s->spec->has_torch_env && !s->spec->torch_env) || !layout->n_node)
 		return;
 	torch_set(e, &ours, "MASTER_ADDR", layout->node[0]->name);
-	torch_number(e, &ours, "MASTER_PORT", PORT_FIRST + (s->job_id * 101 + s->step_id) % PORT_COUNT);
+	torch_number(e, &ours, "MASTER_PORT", rendezvous_port(s));
 	torch_number(e, &ours, "RANK", t->rank);
 	torch_number(e, &ours, "WORLD_SIZE", layout->num_tasks);
 	torch_number(e, &ours, "LOCAL_RANK", t->local);
