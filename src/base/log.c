@@ -91,6 +91,14 @@ static int stamp(char *buf, size_t size)
 	return (int)n + snprintf(buf + n, size - n, ".%03ld] ", ts.tv_nsec / 1000000);
 }
 
+/* Names and paths of users stand in log lines: a control character must neither end the line nor reach an operator's terminal. */
+static void make_one_line(char *text)
+{
+	for (char *p = text; *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = *p == '\t' || *p == '\n' ? ' ' : '?';
+}
+
 void log_at(enum log_level level, const char *fmt, ...)
 {
 	char text[4096], line[4600], when[64];
@@ -101,6 +109,8 @@ void log_at(enum log_level level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
+	if (the_log.fd >= 0) /* a daemon */
+		make_one_line(text);
 	if (level <= the_log.stderr_level) {
 		int n = snprintf(line, sizeof line, "%s: %s%s\n", the_log.prog, prefixes[level], text);
 		write_line(2, line, (size_t)n);
