@@ -38,6 +38,15 @@ void job_set_limit_timer(struct core *c, struct core_job *j)
 	timer_add(c, j->kill_ms, TIMER_LIMIT, j->id, 0);
 }
 
+static void job_launch(struct core *c, struct core_job *j)
+{
+	struct core_effect *e = effects_push(c->fx, FX_LAUNCH_BATCH);
+	e->job_id = j->id;
+	e->nodes = arena_strdup(fx_arena(c), c->node[j->alloc->on[0].node]->name);
+	j->launching = true;
+	j->unconfirmed = false;
+}
+
 void job_start(struct core *c, struct core_job *j, struct core_part *p, struct alloc *a)
 {
 	assert(j->state == PB__JOB_STATE__PENDING && !j->alloc);
@@ -69,10 +78,7 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 	fx_job(c, FX_ALLOCATED, j);
 	if (j->batch) {
 		step_special(c, j, STEP_BATCH);
-		struct core_effect *e = effects_push(c->fx, FX_LAUNCH_BATCH);
-		e->job_id = j->id;
-		e->nodes = arena_strdup(fx_arena(c), c->node[a->on[0].node]->name);
-		j->launching = true;
+		job_launch(c, j);
 	}
 	fx_job(c, FX_ACCOUNT_JOB, j);
 	depend_changed(c, j);
@@ -463,6 +469,11 @@ void job_timer(struct core *c, struct core_job *j)
 	}
 	if (j->lost_ms && j->lost_ms <= c->now_ms && j->state == PB__JOB_STATE__RUNNING && j->alloc) {
 		j->lost_ms = 0;
+		if (j->unconfirmed) {
+			fx_log(c, LOG_L_INFO, "job %u: its node knows nothing of it: the launch was lost with the controller and is made again", j->id);
+			job_launch(c, j);
+			return;
+		}
 		job_node_lost(c, j, j->alloc->on[0].node);
 		return;
 	}
@@ -495,6 +506,7 @@ void life_restored(struct core *c, struct core_job *j)
 		if (j->time_min == TIME_INFINITE)
 			j->end = end;
 		array_running(c, j, 1);
+		j->unconfirmed = j->batch;
 		if (j->batch)
 			step_special(c, j, STEP_BATCH);
 	} else if (j->state == PB__JOB_STATE__SUSPENDED) {

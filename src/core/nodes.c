@@ -12,6 +12,7 @@
 #include "core/state.h"
 
 #define LOST_BATCH_MS 30000u
+#define RELAUNCH_MS 3000u       /* a node tells at once what ended while the controller was away */
 
 static const char not_responding[] = "Not responding";
 
@@ -135,12 +136,13 @@ static void batch_missing(struct core *c, const struct core_node *n, const Pb__N
 		bool alive = !j->batch || n->held[i].at != 0 || j->state != PB__JOB_STATE__RUNNING || j->launching;
 		for (size_t k = 0; !alive && k < q->n_step; k++)
 			alive = q->step[k]->job_id == j->id;
-		if (alive || j->start + 30 > now_sec(c)) {
+		if (alive || (!j->unconfirmed && j->start + 30 > now_sec(c))) {
 			j->lost_ms = 0;
+			j->unconfirmed = false;
 			continue;
 		}
 		if (!j->lost_ms) {
-			j->lost_ms = c->now_ms + LOST_BATCH_MS;
+			j->lost_ms = c->now_ms + (j->unconfirmed ? RELAUNCH_MS : LOST_BATCH_MS);
 			timer_add(c, j->lost_ms, TIMER_LIMIT, j->id, 0);
 		}
 	}

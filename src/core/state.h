@@ -211,7 +211,8 @@ struct core_job {
 	uint32_t pre_suspend, deadline;
 	uint32_t susp_total;
 	uint64_t kill_ms;           /* next time-limit or kill action, 0 none */
-	uint64_t lost_ms;           /* its node came back without it: given up then */
+	uint64_t lost_ms;           /* its node came back without it: given up (or launched again) then */
+	bool unconfirmed;           /* read from the store as running a batch script: was it launched before the controller ended? */
 	uint64_t immediate_until_ms; /* -I: given up when still pending then */
 	struct shape *shape;
 	struct tree_node qnode;     /* in shape->queue */

@@ -225,8 +225,8 @@ static void order_done(int code, const ProtobufCMessage *rsp, const char *detail
 			code = -(int)((const Pb__Result *)rsp)->code;
 			detail = ((const Pb__Result *)rsp)->detail;
 		}
-		if (o->rpc == RPC_D_BATCH && o->tries && (code == -ESLURM_CRED || code == -EEXIST))
-			code = 0; /* it had arrived the first time; its answer was lost */
+		if (o->rpc == RPC_D_BATCH && (code == -EEXIST || (o->tries && code == -ESLURM_CRED)))
+			code = 0; /* it had arrived before; the answer was lost */
 		if (o->rpc == RPC_D_BATCH && (!code || launch_is_wanted(o)))
 			launch_result(o, code, detail, false);
 		else if (o->rpc == RPC_D_TERMINATE && code == -ESLURM_INVALID_JOB_ID)

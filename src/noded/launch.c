@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "model/hostlist.h"
 #include "noded/cred.h"
+#include "noded/events.h"
 #include "noded/jobs.h"
 #include "noded/launch.h"
 #include "wire/sign.h"
@@ -105,6 +106,16 @@ static int start_step(struct noded *n, Pb__StepCred *cred, Pb__LaunchSpec *spec,
 	return rc;
 }
 
+/* This run of the job has ended here and slurmctld has not heard so yet: a launch repeated after a restart of slurmctld must not run it twice. */
+static int check_not_run(const struct noded *n, const Pb__StepCred *cred, struct error *err)
+{
+	const Pb__NodeEvent *e;
+	for (size_t i = 0; (e = events_at(n, i)); i++)
+		if (e->kind == PB__NODE_EVENT__KIND__BATCH_DONE && e->job_id == cred->job_id && e->restarts == cred->job->restarts)
+			return error_set(err, EEXIST, "job %u has run on this node already", cred->job_id);
+	return 0;
+}
+
 int launch_batch(struct noded *n, struct wire_req *req, struct error *err)
 {
 	const Pb__SignedBatch *m = (const Pb__SignedBatch *)wire_req_msg(req);
@@ -114,7 +125,9 @@ int launch_batch(struct noded *n, struct wire_req *req, struct error *err)
 	Pb__BatchLaunch *b = (Pb__BatchLaunch *)(void *)wire_unpack(&pb__batch_launch__descriptor, m->batch.data, m->batch.len);
 	if (!b)
 		return error_set(err, ESLURM_PROTOCOL, "malformed batch launch");
-	rc = cred_use(n->creds, b->cred, n->name, (uint64_t)time(NULL), err);
+	rc = check_not_run(n, b->cred, err);
+	if (!rc)
+		rc = cred_use(n->creds, b->cred, n->name, (uint64_t)time(NULL), err);
 	if (!rc) {
 		log_info("Launching batch JobId=%u for UID %u", b->cred->job_id, b->cred->uid);
 		rc = start_step(n, b->cred, NULL, b, err);
