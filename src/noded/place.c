@@ -4,6 +4,7 @@
 #include <glob.h>
 #include <libgen.h>
 #include <pwd.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,15 +99,6 @@ static const char *cgroup_mount(void)
 	return found ? where : NULL;
 }
 
-/* Two clusters of one name may share a machine (berth up, tests): the spool tells them apart. FNV-1a. */
-static uint32_t path_hash(const char *path)
-{
-	uint32_t hash = 2166136261u;
-	for (; *path; path++)
-		hash = (hash ^ (unsigned char)*path) * 16777619u;
-	return hash;
-}
-
 void place_sweep_cgroups(struct noded *n)
 {
 	char path[4096];
@@ -128,8 +120,14 @@ static void cgroup_take(struct noded *n)
 	const char *type = conf_str(n->conf, CONF_ProctrackType), *mount = cgroup_mount();
 	const char *why = !n->is_root ? "slurmd is not root" : type && !strstr(type, "cgroup") ? "ProctrackType says so" : !mount ? "no cgroup v2 is mounted" : NULL;
 	struct error err = { 0 };
+	struct stat spool;
+	if (!why && stat(n->spool, &spool) < 0)
+		why = strerror(errno);
 	if (!why) {
-		n->cgroup = xasprintf("%s/berth/%s-%08x/%s", mount, conf_str(n->conf, CONF_ClusterName), path_hash(n->spool), n->name);
+		/* Two clusters of one name may share a machine (berth up, tests), even in folders of one name (chroots, containers), and one's
+		 * slurmd would kill what the other runs: the spool itself tells them apart, not its path. */
+		n->cgroup = xasprintf("%s/berth/%s-%jx-%jx/%s", mount, conf_str(n->conf, CONF_ClusterName), (uintmax_t)spool.st_dev, (uintmax_t)spool.st_ino,
+				      n->name);
 		if (!make_dirs(n->cgroup, 0755, &err)) {
 			log_info("processes of steps are kept in cgroups below %s", n->cgroup);
 			return;
