@@ -48,7 +48,7 @@ static void h_launch(struct noded *n, struct wire_req *req)
 /* Is this step meant by a signal? */
 static bool signal_fits(const Pb__SignalReq *m, const struct node_step *st)
 {
-	if (st->job_id != m->job_id || (m->has_step_id && st->step_id != m->step_id))
+	if (st->job_id != m->job_id || (m->has_step_id && st->step_id != m->step_id) || steps_is_later(st, m->has_restarts, m->restarts))
 		return false;
 	if (m->has_batch_only && m->batch_only)
 		return st->batch;

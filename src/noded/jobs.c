@@ -238,15 +238,22 @@ static void terminate_step(struct node_step *st, const Pb__TerminateReq *req)
 	steps_order(st, &order);
 }
 
+/* An order may come late (its first answer was lost, it is sent again) and speak of a run before the one that is here now. */
 void jobs_terminate(struct noded *n, const Pb__TerminateReq *req)
 {
-	for (struct node_step *st = n->steps; st; st = st->next)
-		if (st->job_id == req->job_id && (!req->has_step_id || st->step_id == req->step_id))
+	struct node_job *j = job_find(n, req->job_id);
+	bool late = req->has_restarts && j && j->restarts > req->restarts;
+	for (struct node_step *st = n->steps; st; st = st->next) {
+		if (st->job_id != req->job_id || (req->has_step_id && st->step_id != req->step_id))
+			continue;
+		if (steps_is_later(st, req->has_restarts, req->restarts))
+			late = true;
+		else
 			terminate_step(st, req);
+	}
 	if (req->has_step_id)
 		return;
-	struct node_job *j = job_find(n, req->job_id);
-	if (!j && !steps_count_job(n, req->job_id) && recent_has(req->job_id, req->restarts)) {
+	if (late || (!j && !steps_count_job(n, req->job_id) && recent_has(req->job_id, req->restarts))) {
 		Pb__NodeEvent e;
 		event_init(&e, PB__NODE_EVENT__KIND__EPILOG_DONE, req->job_id, req->restarts);
 		events_push(n, &e);

@@ -1,5 +1,6 @@
 /* noded_test.c - proves with the real slurmd and slurmstepd, playing slurmctld: registration; a signed batch launch runs once and its end is reported; forged,
- * repeated and expired launches are refused; a step runs across a restart of slurmd; its end while slurmd is away is reported; termination ends with EPILOG_DONE.
+ * repeated and expired launches are refused; a step runs across a restart of slurmd; its end while slurmd is away is reported; termination ends with EPILOG_DONE;
+ * late orders leave a later run alone.
  * Arguments: slurmd, slurmstepd. */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -204,6 +205,8 @@ static int call(enum rpc rpc, const ProtobufCMessage *req)
 	return answer.code;
 }
 
+static uint32_t run; /* of the jobs launched now: how often they were requeued */
+
 /* A signed batch launch in sealed bytes, freed by the caller. */
 static Pb__SignedBatch *batch_make(uint32_t job_id, const char *script, long expires_in)
 {
@@ -223,6 +226,7 @@ static Pb__SignedBatch *batch_make(uint32_t job_id, const char *script, long exp
 	part.cpus = n.cpus = 1, a.part = parts, a.n_part = 1, a.has_num_nodes = true, a.num_nodes = 1;
 	n.addr = "127.0.0.1", n.task_ids = &rank, n.n_task_ids = 1, l.num_tasks = 1, l.node = nodes, l.n_node = 1;
 	job.job_id = job_id, job.uid = getuid(), job.gid = getgid(), job.desc = &d, job.alloc = &a, job.state = PB__JOB_STATE__RUNNING;
+	job.has_restarts = true, job.restarts = run;
 	d.work_dir = dir, d.std_out = "out.%j";
 	c.job_id = job_id, c.step_id = STEP_ID_BATCH, c.uid = getuid(), c.gid = getgid(), c.user = "me", c.layout = &l, c.job_alloc = &a, c.job = &job;
 	c.expires = (uint64_t)(time(NULL) + expires_in);
@@ -322,6 +326,28 @@ static void test_terminate(void **state)
 	assert_int_equal(e->status, SIGKILL);
 }
 
+/* What was meant for the run before, and comes late, does not touch the run that is here. */
+static void test_late_orders(void **state)
+{
+	Pb__TerminateReq t = PB__TERMINATE_REQ__INIT;
+	Pb__SignalReq s = PB__SIGNAL_REQ__INIT;
+	(void)state;
+	run = 1;
+	assert_int_equal(call(RPC_D_BATCH, &batch_make(11, "#!/bin/sh\n: > ready11\nwhile [ ! -e go11 ]; do sleep 0.02; done; exit 3\n", 60)->base), 0);
+	run = 0;
+	WAIT_FOR(access(xasprintf("%s/ready11", dir), F_OK) == 0);
+	s.job_id = 11, s.signal = SIGKILL, s.has_restarts = true;
+	assert_int_equal(call(RPC_D_SIGNAL, &s.base), -ESLURM_ALREADY_DONE);
+	t.job_id = 11, t.uid = getuid(), t.has_restarts = t.has_kill_wait_sec = true;
+	assert_int_equal(call(RPC_D_TERMINATE, &t.base), 0);
+	WAIT_FOR(event_find(PB__NODE_EVENT__KIND__EPILOG_DONE, 11));
+	assert_int_equal(event_find(PB__NODE_EVENT__KIND__EPILOG_DONE, 11)->restarts, 0);
+	write_file("go11", "", 0, 0644);
+	WAIT_FOR(event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 11));
+	const Pb__NodeEvent *e = event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 11);
+	assert_true(WIFEXITED(e->status) && WEXITSTATUS(e->status) == 3 && e->restarts == 1);
+}
+
 static void test_stepd_killed(void **state)
 {
 	char cmd[300];
@@ -410,7 +436,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_registers), cmocka_unit_test(test_batch), cmocka_unit_test(test_refusals), cmocka_unit_test(test_restart),
-		cmocka_unit_test(test_terminate), cmocka_unit_test(test_stepd_killed), cmocka_unit_test(test_prolog_fails), cmocka_unit_test(test_step_launch),
+		cmocka_unit_test(test_terminate), cmocka_unit_test(test_late_orders), cmocka_unit_test(test_stepd_killed), cmocka_unit_test(test_prolog_fails), cmocka_unit_test(test_step_launch),
 	};
 	if (argc < 3)
 		return fprintf(stderr, "usage: noded_test SLURMD SLURMSTEPD\n"), 2;

@@ -56,6 +56,8 @@ struct node_step *steps_find(struct noded *n, uint32_t job_id, uint32_t step_id)
 	return NULL;
 }
 
+bool steps_is_later(const struct node_step *st, bool has_restarts, uint32_t restarts) { return has_restarts && st->known && st->restarts > restarts; }
+
 size_t steps_count_job(const struct noded *n, uint32_t job_id)
 {
 	size_t count = 0;

@@ -25,6 +25,8 @@ int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err);
 void steps_adopt(struct noded *n, bool kill);
 void steps_order(struct node_step *st, const Pb__StepdOrder *order);
 struct node_step *steps_find(struct noded *n, uint32_t job_id, uint32_t step_id);
+/* Does the step belong to a later run of its job than the one an order speaks of? */
+bool steps_is_later(const struct node_step *st, bool has_restarts, uint32_t restarts);
 size_t steps_count_job(const struct noded *n, uint32_t job_id);
 /* A completion file is acknowledged. */
 void steps_forget_done(struct noded *n, uint32_t job_id, uint32_t step_id);
