@@ -171,6 +171,24 @@ static void exec_daemon(const struct berth *b, const struct berth_proc *p, int n
 
 static void node_uts(const struct berth *b, const struct berth_proc *p, char *ret, size_t size);
 
+/* The namespace noted for a dead node has ended if its number is now that of another: forget it. */
+static void forget_reused(const struct berth *b, const struct berth_proc *started, const char *uts)
+{
+	for (uint32_t i = 0; i < b->nodes; i++) {
+		char name[64], noted[64] = "";
+		berth_node_name(i, name, sizeof name);
+		char *file = strcmp(name, started->name) ? berth_path(b, "run/%s.uts", name) : NULL;
+		FILE *f = file ? fopen(file, "re") : NULL;
+		if (f) {
+			noted[fread(noted, 1, sizeof noted - 1, f)] = 0;
+			fclose(f);
+		}
+		if (noted[0] && !strcmp(noted, uts))
+			(void)unlink(file);
+		free(file);
+	}
+}
+
 int berth_proc_start(const struct berth *b, const struct berth_proc *p, const char **ret_note, struct error *err)
 {
 	int note[2], failed = 0;
@@ -197,8 +215,19 @@ int berth_proc_start(const struct berth *b, const struct berth_proc *p, const ch
 		struct berth_proc started = *p;
 		started.pid = pid;
 		node_uts(b, &started, uts, sizeof uts); /* noted now, for the day it is found dead */
+		forget_reused(b, p, uts);
 	}
 	return 0;
+}
+
+/* Is what the process sees at `path` our file `own`? Paths are no proof: another cluster may have the same in another mount namespace. */
+static bool sees_file(pid_t pid, const char *path, const char *own)
+{
+	char *there = xasprintf("/proc/%d/root%s", (int)pid, path);
+	struct stat a, b;
+	bool same = !stat(there, &a) && !stat(own, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	free(there);
+	return same;
 }
 
 static bool same_namespace(pid_t pid, const char *uts)
@@ -212,7 +241,7 @@ static bool same_namespace(pid_t pid, const char *uts)
 	return !strcmp(link, uts);
 }
 
-/* Without namespaces: a process whose environment names both the node and this cluster's configuration. */
+/* Without namespaces: a process whose environment names both the node and this cluster's configuration ("SLURM_CONF=FILE"). */
 static bool names_node(pid_t pid, const char *node, const char *conf)
 {
 	char path[64];
@@ -223,7 +252,8 @@ static bool names_node(pid_t pid, const char *node, const char *conf)
 		return false;
 	ssize_t n = read(fd, buf, sizeof buf);
 	close(fd);
-	return n > 0 && memmem(buf, (size_t)n, node, strlen(node) + 1) && memmem(buf, (size_t)n, conf, strlen(conf) + 1);
+	const char *file = strchr(conf, '=') + 1;
+	return n > 0 && memmem(buf, (size_t)n, node, strlen(node) + 1) && memmem(buf, (size_t)n, conf, strlen(conf) + 1) && sees_file(pid, file, file);
 }
 
 static void node_uts(const struct berth *b, const struct berth_proc *p, char *ret, size_t size)
@@ -254,7 +284,7 @@ static void node_uts(const struct berth *b, const struct berth_proc *p, char *re
 
 size_t berth_node_signal(const struct berth *b, const struct berth_proc *p, int signal)
 {
-	char uts[64], env[96], *conf = xasprintf("SLURM_CONF=%s/etc/slurm.conf", b->dir);
+	char uts[64], env[96], *conf = xasprintf("SLURM_CONF=%s/etc/slurm.conf", b->dir), *hosts = berth_path(b, "etc/hosts");
 	size_t count = 0;
 	DIR *proc = opendir("/proc");
 	struct dirent *e;
@@ -264,13 +294,16 @@ size_t berth_node_signal(const struct berth *b, const struct berth_proc *p, int 
 		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
 		if (pid <= 1 || pid == getpid())
 			continue;
-		bool member = uts[0] ? same_namespace(pid, uts) : pid == p->pid || names_node(pid, env, conf);
+		/* The number of a namespace that has ended is soon another's: our hosts file, which a node has as its own, is the proof. */
+		bool inside = uts[0] && same_namespace(pid, uts) && sees_file(pid, "/etc/hosts", hosts);
+		bool member = inside || pid == p->pid || names_node(pid, env, conf);
 		if (member && !kill(pid, signal))
 			count++;
 	}
 	if (proc)
 		closedir(proc);
 	free(conf);
+	free(hosts);
 	return count;
 }
 

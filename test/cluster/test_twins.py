@@ -5,7 +5,7 @@ import tempfile
 
 import pytest
 
-CLUSTER = dict(nodes=1, cpus=4, gpus=0)
+CLUSTER = dict(nodes=2, cpus=4, gpus=0)
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +78,17 @@ def test_end_of_a_job_leaves_the_job_of_that_number_elsewhere_alone(cluster, twi
 
 def test_death_of_a_node_leaves_the_node_of_that_name_elsewhere_alone(cluster, twins):
     one, two = twins
-    job = one.out("sbatch --parsable -o job.txt --wrap 'srun sleep 300'")
-    cluster.wait("the step runs", lambda: f"{job}.0" in one.steps())
-    two.out("berth kill node-1")
-    two.out("berth kill node-1")
-    two.out("berth start node-1")
-    assert one.out("berth status | grep -c ' up '") == "4"
-    assert one.state(job) == "RUNNING"
-    one.out(f"scancel {job}")
+    job = two.out("sbatch --parsable -o job.txt --wrap 'srun sleep 300'")
+    cluster.wait("the step runs", lambda: f"{job}.0" in two.steps())
+    one.out("berth kill node-1")
+    assert two.state(job) == "RUNNING"
+    two.out("berth kill node-1; berth start node-1")  # gets the namespace's number that the other's node had
+    one.out("berth kill node-1")
+    assert two.out("berth status | grep -c ' up '") == "4"
+    one.out("berth start node-1")
+
+
+def test_death_of_a_dead_node_leaves_its_neighbour_alone(cluster):
+    cluster.run("berth kill node-1; berth kill node-2; berth start node-2; berth kill node-1")
+    assert cluster.out("berth status | grep node-2 | awk '{ print $2 }'") == "up"
+    cluster.run("berth start node-1")
