@@ -128,6 +128,13 @@ static bool rebooted(const struct core_node *n, const Pb__NodeRegisterReq *q)
 	return q->rebooted || (q->node->has_boot_time && n->rec->has_boot_time && q->node->boot_time > n->rec->boot_time + 60);
 }
 
+/* Was the slurmd started after the script that it does not know? Then the script is surely lost: an end that slurmctld has not heard of counts
+ * as alive. Otherwise the launch and the registration may have crossed, if the job is young. */
+static bool started_since(const struct core_job *j, const Pb__NodeRegisterReq *q)
+{
+	return q->node->has_slurmd_start_time && q->node->slurmd_start_time > j->start;
+}
+
 /* A batch script that should run there and does not: its end may still be on its way, so wait a moment. */
 static void batch_missing(struct core *c, const struct core_node *n, const Pb__NodeRegisterReq *q)
 {
@@ -136,13 +143,14 @@ static void batch_missing(struct core *c, const struct core_node *n, const Pb__N
 		bool alive = !j->batch || n->held[i].at != 0 || j->state != PB__JOB_STATE__RUNNING || j->launching;
 		for (size_t k = 0; !alive && k < q->n_step; k++)
 			alive = q->step[k]->job_id == j->id;
-		if (alive || (!j->unconfirmed && j->start + 30 > now_sec(c))) {
+		bool sure = j->unconfirmed || started_since(j, q);
+		if (alive || (!sure && j->start + 30 > now_sec(c))) {
 			j->lost_ms = 0;
 			j->unconfirmed = false;
 			continue;
 		}
 		if (!j->lost_ms) {
-			j->lost_ms = c->now_ms + (j->unconfirmed ? RELAUNCH_MS : LOST_BATCH_MS);
+			j->lost_ms = c->now_ms + (sure ? RELAUNCH_MS : LOST_BATCH_MS);
 			timer_add(c, j->lost_ms, TIMER_LIMIT, j->id, 0);
 		}
 	}

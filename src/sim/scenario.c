@@ -420,7 +420,7 @@ static size_t node_at(struct play *p, const char *name)
 }
 
 static void do_kill(struct play *p) { world_node_kill(&p->w, node_at(p, word(p, 1))); }
-static void do_register(struct play *p) { world_node_register(&p->w, node_at(p, word(p, 1)), has(p, "rebooted")); }
+static void do_register(struct play *p) { world_node_register(&p->w, node_at(p, word(p, 1)), has(p, "rebooted"), has(p, "started")); }
 static void do_restart(struct play *p) { world_restart(&p->w); }
 static void do_reconfigure(struct play *p)
 {
