@@ -29,8 +29,8 @@ bench: deps build
 	@test/bench/run.sh $(BUILD) $(BENCH)
 
 install: build
-	meson configure $(BUILD) --prefix $(PREFIX)
-	DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
+	@meson configure $(BUILD) --prefix $(PREFIX) >/dev/null
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet >/dev/null
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan

@@ -23,6 +23,7 @@
 
 #define READY_LIMIT_MS 20000
 #define NODES_MAX 2000
+#define TURN_FILE "/tmp/.berth-up.lock"
 
 enum { O_HELP, O_VERSION, O_DIR, O_NODES, O_CPUS, O_GPUS, O_MEM, O_CONF, O_PURGE, O_FOLLOW };
 static const struct opt_row rows[] = {
@@ -40,7 +41,7 @@ static const struct opt_row rows[] = {
 #define ROWS (sizeof rows / sizeof *rows)
 
 static const char usage[] =
-	"Usage: berth COMMAND [OPTIONS] [ARGUMENTS]\n\n"
+	"berth COMMAND [OPTIONS] [ARGUMENTS]\n\n"
 	"Commands:\n"
 	"  up                     start a cluster (or what is missing of it), return when it is ready\n"
 	"  down                   stop it; --purge: and forget it\n"
@@ -50,16 +51,17 @@ static const char usage[] =
 	"  logs [DAEMON|NODE]     print logs\n"
 	"  kill DAEMON|NODE       kill -9 it at once; of a node everything that runs there\n"
 	"  start DAEMON|NODE      start it again\n"
-	"  sim ARG...             run the scheduler on a trace (not there yet)\n\n";
+	"  sim ARG...             run the scheduler on a trace (not there yet)";
 
 struct args { struct berth b; bool purge, follow, help, version; };
 
-static int number(const char *value, const char *what, uint32_t min, uint32_t max, uint32_t *ret, struct error *err)
+static int size_option(struct args *a, enum berth_size which, uint32_t min, uint32_t max, const char *value, struct error *err)
 {
 	unsigned long long v;
 	if (str_to_u64(value, min, max, &v))
-		return error_set(err, EINVAL, "--%s: \"%s\" is not a number from %u to %u", what, value, min, max);
-	*ret = (uint32_t)v;
+		return error_set(err, EINVAL, "--%s: \"%s\" is not a number from %u to %u", berth_size_name[which], value, min, max);
+	a->b.size[which] = (uint32_t)v;
+	a->b.given |= 1u << which;
 	return 0;
 }
 
@@ -68,10 +70,10 @@ static int take_option(const struct opt_row *row, const char *value, void *arg, 
 	struct args *a = arg;
 	switch (row->id) {
 	case O_DIR: xstr_set(&a->b.dir, value); return 0;
-	case O_NODES: return number(value, row->name, 1, NODES_MAX, &a->b.nodes, err);
-	case O_CPUS: return number(value, row->name, 1, 1024, &a->b.cpus, err);
-	case O_GPUS: return number(value, row->name, 0, 64, &a->b.gpus, err);
-	case O_MEM: return number(value, row->name, 1, 1u << 30, &a->b.mem_mb, err);
+	case O_NODES: return size_option(a, BERTH_NODES, 1, NODES_MAX, value, err);
+	case O_CPUS: return size_option(a, BERTH_CPUS, 1, 1024, value, err);
+	case O_GPUS: return size_option(a, BERTH_GPUS, 0, 64, value, err);
+	case O_MEM: return size_option(a, BERTH_MEM, 1, 1u << 30, value, err);
 	case O_CONF: a->b.extra_conf = value; return 0;
 	case O_PURGE: a->purge = true; return 0;
 	case O_FOLLOW: a->follow = true; return 0;
@@ -97,7 +99,8 @@ static void set_defaults(struct berth *b)
 		b->sbin_dir = real;
 	}
 	b->root = !geteuid();
-	b->nodes = 4, b->cpus = 8, b->gpus = 8, b->mem_mb = 16000;
+	static const uint32_t usual[BERTH_SIZES] = { [BERTH_NODES] = 4, [BERTH_CPUS] = 8, [BERTH_GPUS] = 8, [BERTH_MEM] = 16000 };
+	memcpy(b->size, usual, sizeof usual);
 	if (dir)
 		b->dir = xstrdup(dir);
 	else
@@ -171,15 +174,35 @@ static uint64_t clock_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* A daemon that ended by itself: its log says why. */
+/* The last line that a daemon printed; empty when there is none. */
+static void last_words(const struct berth *b, const char *name, char *ret, size_t size)
+{
+	char *path = berth_path(b, "log/%s.out", name);
+	FILE *f = fopen(path, "re");
+	free(path);
+	ret[0] = 0;
+	if (!f)
+		return;
+	char line[512];
+	while (fgets(line, sizeof line, f))
+		if (line[0] != '\n')
+			snprintf(ret, size, "%.*s", (int)strcspn(line, "\n"), line);
+	fclose(f);
+}
+
+/* A daemon that ended by itself: its last line says why. */
 static int check_alive(const struct berth *b, struct error *err)
 {
 	size_t n;
 	int rc = 0;
+	char words[400];
 	struct berth_proc *p = berth_procs(b, &n);
 	for (size_t i = 0; i < n && !rc; i++)
-		if (!p[i].pid)
-			rc = error_set(err, ESRCH, "%s has ended: see %s/log/%s.out", p[i].name, b->dir, p[i].name);
+		if (!p[i].pid) {
+			last_words(b, p[i].name, words, sizeof words);
+			rc = error_set(err, ESRCH, "%s has ended%s%s", p[i].name, *words ? ": " : "", words);
+			error_hint(err, "Its output is in %s/log/%s.out", b->dir, p[i].name);
+		}
 	free(p);
 	return rc;
 }
@@ -192,32 +215,58 @@ static int wait_ready(const struct berth *b, struct error *err)
 		if ((rc = check_alive(b, err)))
 			return rc;
 		/* The socket first: a command without it would wait for its own time-out. */
-		if (listening(b) && (up = nodes_ready()) >= (int)b->nodes)
+		if (listening(b) && (up = nodes_ready()) >= (int)b->size[BERTH_NODES])
 			return 0;
 		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
 	}
 	if (up < 0)
 		error_set(err, ETIMEDOUT, "slurmctld does not answer: see %s/log/slurmctld.out and slurmctld.log", b->dir);
 	else
-		error_set(err, ETIMEDOUT, "%d of %u nodes have registered: see %s/log", up, b->nodes, b->dir);
+		error_set(err, ETIMEDOUT, "%d of %u nodes have registered: see %s/log", up, b->size[BERTH_NODES], b->dir);
 	return -ETIMEDOUT;
 }
 
-static int cmd_up(struct args *a, int argc, char **argv, struct error *err)
+/* Two clusters that start at once must not pick the same ports: held until we end. */
+static void take_turn(void)
 {
-	struct berth *b = &a->b;
-	char *conf = berth_path(b, "etc/slurm.conf");
-	bool there = !access(conf, F_OK);
-	const char *note = NULL, *said = NULL;
-	size_t n;
-	/* Two clusters that start at once must not pick the same ports: held until we end. */
-	int lock = open("/tmp/.berth-up.lock", O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+	/* Without O_CREAT first: in a sticky folder the kernel may refuse that for a file of another user. */
+	int lock = open(TURN_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (lock < 0)
+		lock = open(TURN_FILE, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (lock >= 0)
 		(void)flock(lock, LOCK_EX);
-	int rc = there ? berth_conf_read(b, err) : berth_conf_write(b, err);
-	free(conf);
-	if (rc)
-		return rc;
+}
+
+/* Its files and processes are those of the user who made it. Root may end another's cluster, but not start it as root. */
+static int check_owner(const struct berth *b, bool starts, struct error *err)
+{
+	struct stat st;
+	if (stat(b->dir, &st) || st.st_uid == geteuid() || (b->root && !starts))
+		return 0;
+	struct passwd *pw = getpwuid(st.st_uid);
+	char uid[16];
+	snprintf(uid, sizeof uid, "%u", (unsigned)st.st_uid);
+	return error_set(err, EACCES, "the cluster in %s belongs to user %s: only that user%s may do this", b->dir, pw ? pw->pw_name : uid, starts ? "" : " or root");
+}
+
+static void stop_all(const struct berth *b)
+{
+	size_t n;
+	struct berth_proc *p = berth_procs(b, &n);
+	/* Nodes first and all of them at once, so that each wait is short. */
+	for (size_t i = 0; i < n; i++)
+		if (p[i].pid && p[i].node)
+			kill(p[i].pid, SIGTERM);
+	for (size_t i = n; i-- > 0;)
+		berth_proc_stop(b, &p[i], SIGTERM, true, 3000);
+	free(p);
+}
+
+static int start_all(const struct berth *b, struct error *err)
+{
+	const char *note = NULL, *said = NULL;
+	size_t n;
+	int rc = 0;
 	struct berth_proc *p = berth_procs(b, &n);
 	for (size_t i = 0; i < n && !rc; i++) {
 		rc = berth_proc_start(b, &p[i], &note, err);
@@ -227,10 +276,27 @@ static int cmd_up(struct args *a, int argc, char **argv, struct error *err)
 		}
 	}
 	free(p);
+	return rc ? rc : wait_ready(b, err);
+}
+
+static int cmd_up(struct args *a, int argc, char **argv, struct error *err)
+{
+	struct berth *b = &a->b;
+	char *conf = berth_path(b, "etc/slurm.conf");
+	umask(022);
+	take_turn();
+	bool there = !access(conf, F_OK);
+	int rc = check_owner(b, there, err);
 	if (!rc)
-		rc = wait_ready(b, err);
+		rc = there ? berth_conf_same(b, err) : berth_conf_write(b, err);
+	if (!rc && (rc = start_all(b, err)) && !there) {
+		/* A new cluster that cannot work is not left half up; the next try writes its configuration anew. */
+		stop_all(b);
+		(void)unlink(conf);
+	}
 	if (!rc)
-		printf("Cluster of %u nodes is up in %s.  Use it:  eval \"$(%s/berth env --dir %s)\"\n", b->nodes, b->dir, b->bin_dir, b->dir);
+		printf("Cluster of %u nodes is up in %s.  Use it:  eval \"$(%s/berth env --dir %s)\"\n", b->size[BERTH_NODES], b->dir, b->bin_dir, b->dir);
+	free(conf);
 	return rc;
 }
 
@@ -249,18 +315,12 @@ static int remove_tree(const struct berth *b, struct error *err)
 
 static int cmd_down(struct args *a, int argc, char **argv, struct error *err)
 {
-	size_t n;
 	int rc = berth_conf_read(&a->b, err);
+	if (!rc)
+		rc = check_owner(&a->b, false, err);
 	if (rc)
 		return rc;
-	struct berth_proc *p = berth_procs(&a->b, &n);
-	/* Nodes first and all of them at once, so that each wait is short. */
-	for (size_t i = 0; i < n; i++)
-		if (p[i].pid && p[i].node)
-			kill(p[i].pid, SIGTERM);
-	for (size_t i = n; i-- > 0;)
-		berth_proc_stop(&a->b, &p[i], SIGTERM, true, 3000);
-	free(p);
+	stop_all(&a->b);
 	printf("Cluster in %s is down.\n", a->b.dir);
 	fflush(stdout);
 	return a->purge ? remove_tree(&a->b, err) : 0;
@@ -306,9 +366,10 @@ static int cmd_exec(struct args *a, int argc, char **argv, struct error *err)
 	setenv("PATH", path, 1);
 	free(path);
 	if ((rc = berth_enter_names(&a->b, NULL)))
-		fprintf(stderr, "berth: namespaces are not permitted here (%s): node names do not resolve\n", strerror(-rc));
+		fprintf(stderr, "berth: node names do not resolve (%s)\n", berth_names_missing(rc));
 	execvp(argv[0], argv);
-	return error_set(err, errno, "%s: %s", argv[0], strerror(errno));
+	fprintf(stderr, "berth: error: %s: %s\n", argv[0], strerror(errno));
+	return errno == ENOENT ? 127 : 126;
 }
 
 static int cmd_logs(struct args *a, int argc, char **argv, struct error *err)
@@ -342,10 +403,10 @@ static int cmd_logs(struct args *a, int argc, char **argv, struct error *err)
 	return error_set(err, errno, "tail: %s", strerror(errno));
 }
 
-static struct berth_proc *find_proc(struct args *a, int argc, char **argv, size_t *at, struct error *err)
+static struct berth_proc *find_proc(struct args *a, int argc, char **argv, size_t *at, bool starts, struct error *err)
 {
 	size_t n;
-	if (berth_conf_read(&a->b, err))
+	if (berth_conf_read(&a->b, err) || check_owner(&a->b, starts, err))
 		return NULL;
 	if (argc != 1) {
 		error_set(err, EINVAL, "name one daemon or node");
@@ -357,14 +418,14 @@ static struct berth_proc *find_proc(struct args *a, int argc, char **argv, size_
 			return p;
 	free(p);
 	error_set(err, ENOENT, "no daemon or node \"%s\" here", argv[0]);
-	error_hint(err, "Daemons are sackd, slurmdbd, slurmctld; nodes are node-1 to node-%u.", a->b.nodes);
+	error_hint(err, "Daemons are sackd, slurmdbd, slurmctld; nodes are node-1 to node-%u.", a->b.size[BERTH_NODES]);
 	return NULL;
 }
 
 static int cmd_kill(struct args *a, int argc, char **argv, struct error *err)
 {
 	size_t i;
-	struct berth_proc *p = find_proc(a, argc, argv, &i, err);
+	struct berth_proc *p = find_proc(a, argc, argv, &i, false, err);
 	if (!p)
 		return -EINVAL;
 	berth_proc_stop(&a->b, &p[i], SIGKILL, true, 2000);
@@ -376,7 +437,7 @@ static int cmd_start(struct args *a, int argc, char **argv, struct error *err)
 {
 	size_t i;
 	const char *note;
-	struct berth_proc *p = find_proc(a, argc, argv, &i, err);
+	struct berth_proc *p = find_proc(a, argc, argv, &i, true, err);
 	if (!p)
 		return -EINVAL;
 	int rc = berth_proc_start(&a->b, &p[i], &note, err);
@@ -389,9 +450,9 @@ static int cmd_sim(struct args *a, int argc, char **argv, struct error *err)
 	return error_set(err, ENOTSUP, "sim: the simulator is not there yet");
 }
 
-static const struct { const char *name; int (*fn)(struct args *, int, char **, struct error *); } commands[] = {
-	{ "up", cmd_up }, { "down", cmd_down }, { "status", cmd_status }, { "env", cmd_env }, { "exec", cmd_exec },
-	{ "logs", cmd_logs }, { "kill", cmd_kill }, { "start", cmd_start }, { "sim", cmd_sim },
+static const struct { const char *name; int (*fn)(struct args *, int, char **, struct error *); int operands; /* at most */ } commands[] = {
+	{ "up", cmd_up, 0 }, { "down", cmd_down, 0 }, { "status", cmd_status, 0 }, { "env", cmd_env, 0 }, { "exec", cmd_exec, INT_MAX },
+	{ "logs", cmd_logs, 1 }, { "kill", cmd_kill, 1 }, { "start", cmd_start, 1 }, { "sim", cmd_sim, INT_MAX },
 };
 
 static int fail(const struct error *err)
@@ -429,11 +490,16 @@ int main(int argc, char **argv)
 	}
 	if (make_absolute(&a.b, &err))
 		return fail(&err);
-	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-		if (!strcmp(commands[i].name, name)) {
-			int rc = commands[i].fn(&a, rest, args, &err);
-			return rc < 0 ? fail(&err) : rc;
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+		if (strcmp(commands[i].name, name))
+			continue;
+		if (rest > commands[i].operands) {
+			error_set(&err, EINVAL, "%s: unexpected argument \"%s\"", name, args[commands[i].operands]);
+			return fail(&err);
 		}
+		int rc = commands[i].fn(&a, rest, args, &err);
+		return rc < 0 ? fail(&err) : rc;
+	}
 	error_set(&err, EINVAL, "unknown command \"%s\": berth --help lists them", name);
 	return fail(&err);
 }

@@ -1,6 +1,6 @@
 /* berth.h - the local cluster: one folder, one command
  *
- * DIR/etc      slurm.conf gres.conf slurmdbd.conf slurm.key hosts
+ * DIR/etc      slurm.conf gres.conf slurmdbd.conf slurm.key hosts sizes
  * DIR/run      NAME.pid ("pid start-time"), sack.socket
  * DIR/state    slurmctld's store and key; DIR/db slurmdbd's; DIR/spool/NODE slurmd's; DIR/dev pretended devices; DIR/log
  *
@@ -13,10 +13,14 @@
 
 #include "base/error.h"
 
+enum berth_size { BERTH_NODES, BERTH_CPUS, BERTH_GPUS, BERTH_MEM, BERTH_SIZES };
+extern const char *const berth_size_name[BERTH_SIZES]; /* as in options */
+
 struct berth {
 	char *dir;
 	char *bin_dir, *sbin_dir;   /* of the running installation */
-	uint32_t nodes, cpus, gpus, mem_mb;
+	uint32_t size[BERTH_SIZES]; /* of each node, but for their number */
+	unsigned given;             /* bits: sizes that the command line names */
 	const char *extra_conf;     /* file with more lines for slurm.conf */
 	bool root;
 };
@@ -24,6 +28,8 @@ struct berth {
 /* berth_conf.c */
 /* Make the folders, configuration, key and pretended devices; picks ports no other cluster uses. Existing clusters keep theirs. */
 int berth_conf_write(struct berth *b, struct error *err);
+/* For a cluster that exists: reads it, and refuses options that ask for another than it is. */
+int berth_conf_same(struct berth *b, struct error *err);
 /* Reads back from DIR/etc which nodes there are; -ENOENT when DIR holds no cluster. */
 int berth_conf_read(struct berth *b, struct error *err);
 char *berth_path(const struct berth *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -42,3 +48,5 @@ void berth_proc_stop(const struct berth *b, struct berth_proc *p, int signal, bo
 size_t berth_node_signal(const struct berth *b, const struct berth_proc *p, int signal);
 /* Become a process in which node names resolve (own mount namespace, hosts file); hostname NULL: keep. 0, or -errno where not permitted. */
 int berth_enter_names(const struct berth *b, const char *hostname);
+/* What this machine would have to permit, for a code of berth_enter_names. */
+const char *berth_names_missing(int rc);

@@ -35,6 +35,8 @@ char *berth_path(const struct berth *b, const char *fmt, ...)
 
 void berth_node_name(uint32_t index, char *buf, size_t size) { snprintf(buf, size, "node-%u", index + 1); }
 
+const char *const berth_size_name[BERTH_SIZES] = { "nodes", "cpus", "gpus", "mem" };
+
 static int make_dir(const struct berth *b, const char *name, mode_t mode, struct error *err)
 {
 	char *path = *name ? berth_path(b, "%s", name) : xstrdup(b->dir);
@@ -87,11 +89,15 @@ static bool port_free(const char *addr, uint16_t port)
 	return ok;
 }
 
-/* slurmctld, slurmd and slurmdbd take base, base + 1, base + 2. */
-static uint16_t pick_ports(void)
+/* slurmctld, slurmd and slurmdbd take base, base + 1, base + 2. Where the search begins depends on the folder, so that a cluster that is down
+ * seldom finds its ports taken by a newer one. */
+static uint16_t pick_ports(const struct berth *b)
 {
-	for (int i = 0; i < PORT_TRIES; i++) {
-		uint16_t base = (uint16_t)(FIRST_PORT + i * PORT_STEP);
+	unsigned first = 0;
+	for (const char *p = b->dir; *p; p++)
+		first = first * 31 + (unsigned char)*p;
+	for (unsigned i = 0; i < PORT_TRIES; i++) {
+		uint16_t base = (uint16_t)(FIRST_PORT + (first + i) % PORT_TRIES * PORT_STEP);
 		if (port_free("127.0.0.1", base) && port_free("127.0.1.1", base + 1) && port_free("127.0.0.1", base + 2))
 			return base;
 	}
@@ -147,7 +153,7 @@ static int write_hosts(const struct berth *b, struct error *err)
 	char host[256] = "localhost";
 	gethostname(host, sizeof host - 1);
 	str_addf(&s, "127.0.0.1 localhost\n127.0.0.1 %s\n", host);
-	for (uint32_t i = 0; i < b->nodes; i++)
+	for (uint32_t i = 0; i < b->size[BERTH_NODES]; i++)
 		str_addf(&s, "127.0.%u.%u node-%u\n", 1 + (i + 1) / 250, (i + 1) % 250, i + 1);
 	int rc = write_file(b, "etc/hosts", s.data, s.len, 0644, err);
 	str_fini(&s);
@@ -157,7 +163,7 @@ static int write_hosts(const struct berth *b, struct error *err)
 /* Pretended GPUs: nodes of the null device where we may make them, else links to it. */
 static int make_devices(const struct berth *b, struct error *err)
 {
-	for (uint32_t i = 0; i < b->gpus; i++) {
+	for (uint32_t i = 0; i < b->size[BERTH_GPUS]; i++) {
 		char *path = berth_path(b, "dev/nvidia%u", i);
 		int rc = 0;
 		if (access(path, F_OK) && mknod(path, S_IFCHR | 0666, makedev(1, 3)) && symlink("/dev/null", path))
@@ -174,11 +180,11 @@ static int make_devices(const struct berth *b, struct error *err)
 static void add_nodes(const struct berth *b, struct str *s, uint16_t port)
 {
 	str_addf(s, "\n# nodes, one address each\n");
-	for (uint32_t i = 0; i < b->nodes; i++) {
+	for (uint32_t i = 0; i < b->size[BERTH_NODES]; i++) {
 		str_addf(s, "NodeName=node-%u NodeAddr=127.0.%u.%u Port=%u CPUs=%u Sockets=1 CoresPerSocket=%u ThreadsPerCore=1 RealMemory=%u",
-			 i + 1, 1 + (i + 1) / 250, (i + 1) % 250, port + 1, b->cpus, b->cpus, b->mem_mb);
-		if (b->gpus)
-			str_addf(s, " Gres=gpu:h100:%u", b->gpus);
+			 i + 1, 1 + (i + 1) / 250, (i + 1) % 250, port + 1, b->size[BERTH_CPUS], b->size[BERTH_CPUS], b->size[BERTH_MEM]);
+		if (b->size[BERTH_GPUS])
+			str_addf(s, " Gres=gpu:h100:%u", b->size[BERTH_GPUS]);
 		str_add(s, " State=UNKNOWN\n");
 	}
 	str_add(s, "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n");
@@ -202,8 +208,8 @@ static int write_slurm_conf(const struct berth *b, uint16_t port, const char *us
 		 "SchedulerParameters=requeue_delay=0\nSlurmdParameters=config_overrides\n"
 		 "ProctrackType=proctrack/cgroup\nTaskPlugin=task/affinity\nMpiDefault=none\n");
 	/* Without it a job that names no memory would take all of its nodes'. */
-	str_addf(&s, "DefMemPerCPU=%u\n", b->mem_mb / b->cpus ? b->mem_mb / b->cpus : 1);
-	if (b->gpus)
+	str_addf(&s, "DefMemPerCPU=%u\n", b->size[BERTH_MEM] / b->size[BERTH_CPUS] ? b->size[BERTH_MEM] / b->size[BERTH_CPUS] : 1);
+	if (b->size[BERTH_GPUS])
 		str_add(&s, "GresTypes=gpu\n");
 	str_addf(&s, "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=127.0.0.1\nAccountingStoragePort=%u\n", port + 2);
 	add_nodes(b, &s, port);
@@ -211,8 +217,8 @@ static int write_slurm_conf(const struct berth *b, uint16_t port, const char *us
 		str_addf(&s, "Include %s/etc/extra.conf\n", b->dir);
 	int rc = write_file(b, "etc/slurm.conf", s.data, s.len, 0644, err);
 	str_reset(&s);
-	if (!rc && b->gpus) {
-		str_addf(&s, "Name=gpu Type=h100 File=%s/dev/nvidia[0-%u]\n", b->dir, b->gpus - 1);
+	if (!rc && b->size[BERTH_GPUS]) {
+		str_addf(&s, "Name=gpu Type=h100 File=%s/dev/nvidia[0-%u]\n", b->dir, b->size[BERTH_GPUS] - 1);
 		rc = write_file(b, "etc/gres.conf", s.data, s.len, 0644, err);
 	}
 	str_reset(&s);
@@ -225,20 +231,32 @@ static int write_slurm_conf(const struct berth *b, uint16_t port, const char *us
 	return rc;
 }
 
-static int copy_extra(const struct berth *b, struct error *err)
+static int read_file(const char *path, struct str *ret)
 {
-	struct str s = STR_INIT;
 	char buf[4096];
 	size_t n;
-	if (!b->extra_conf)
-		return 0;
-	FILE *f = fopen(b->extra_conf, "re");
+	FILE *f = fopen(path, "re");
 	if (!f)
-		return error_set(err, errno, "--conf %s: %s", b->extra_conf, strerror(errno));
+		return -errno;
 	while ((n = fread(buf, 1, sizeof buf, f)) > 0)
-		str_add_n(&s, buf, n);
+		str_add_n(ret, buf, n);
+	int rc = ferror(f) ? -EISDIR : 0;
 	fclose(f);
-	int rc = write_file(b, "etc/extra.conf", s.data, s.len, 0644, err);
+	return rc;
+}
+
+static int read_extra(const struct berth *b, struct str *ret, struct error *err)
+{
+	int rc = b->extra_conf ? read_file(b->extra_conf, ret) : 0;
+	return rc ? error_set(err, rc, "--conf %s: %s", b->extra_conf, strerror(-rc)) : 0;
+}
+
+static int write_sizes(const struct berth *b, struct error *err)
+{
+	struct str s = STR_INIT;
+	for (int i = 0; i < BERTH_SIZES; i++)
+		str_addf(&s, "%s %u\n", berth_size_name[i], b->size[i]);
+	int rc = write_file(b, "etc/sizes", s.data, s.len, 0644, err);
 	str_fini(&s);
 	return rc;
 }
@@ -258,12 +276,9 @@ static int make_dirs(const struct berth *b, const char *user, struct error *err)
 	return rc;
 }
 
-int berth_conf_write(struct berth *b, struct error *err)
+static int write_all(const struct berth *b, const struct str *extra, uint16_t port, struct error *err)
 {
 	const char *user = service_user(b);
-	uint16_t port = pick_ports();
-	if (!port)
-		return error_set(err, EADDRINUSE, "no free ports from %d up on 127.0.0.1: too many local clusters", FIRST_PORT);
 	int rc = make_dirs(b, user, err);
 	if (!rc)
 		rc = write_key(b, err);
@@ -273,8 +288,10 @@ int berth_conf_write(struct berth *b, struct error *err)
 		rc = write_hosts(b, err);
 	if (!rc)
 		rc = make_devices(b, err);
+	if (!rc && b->extra_conf)
+		rc = write_file(b, "etc/extra.conf", extra->len ? extra->data : "", extra->len, 0644, err);
 	if (!rc)
-		rc = copy_extra(b, err);
+		rc = write_sizes(b, err);
 	if (!rc)
 		rc = write_slurm_conf(b, port, user, err);
 	if (!rc)
@@ -282,9 +299,50 @@ int berth_conf_write(struct berth *b, struct error *err)
 	return rc;
 }
 
+int berth_conf_write(struct berth *b, struct error *err)
+{
+	struct str extra = STR_INIT;
+	uint16_t port = pick_ports(b);
+	int rc = read_extra(b, &extra, err);
+	if (!rc && !port)
+		rc = error_set(err, EADDRINUSE, "no free ports from %d up on 127.0.0.1: too many local clusters", FIRST_PORT);
+	if (!rc)
+		rc = write_all(b, &extra, port, err);
+	str_fini(&extra);
+	return rc;
+}
+
+static int refuse_other(const struct berth *b, const char *option, struct error *err)
+{
+	error_set(err, EEXIST, "--%s differs from what the cluster in %s was made with", option, b->dir);
+	error_hint(err, "Remove it with berth down --purge, or edit %s/etc/slurm.conf and say scontrol reconfigure.", b->dir);
+	return -EEXIST;
+}
+
+int berth_conf_same(struct berth *b, struct error *err)
+{
+	uint32_t asked[BERTH_SIZES];
+	memcpy(asked, b->size, sizeof asked);
+	int rc = berth_conf_read(b, err);
+	for (int i = 0; !rc && i < BERTH_SIZES; i++)
+		if ((b->given & 1u << i) && asked[i] != b->size[i])
+			rc = refuse_other(b, berth_size_name[i], err);
+	if (rc || !b->extra_conf)
+		return rc;
+	struct str now = STR_INIT, then = STR_INIT;
+	char *path = berth_path(b, "etc/extra.conf");
+	rc = read_extra(b, &now, err);
+	if (!rc && (read_file(path, &then) || now.len != then.len || (now.len && memcmp(now.data, then.data, now.len))))
+		rc = refuse_other(b, "conf", err);
+	free(path);
+	str_fini(&now);
+	str_fini(&then);
+	return rc;
+}
+
 int berth_conf_read(struct berth *b, struct error *err)
 {
-	char *path = berth_path(b, "etc/hosts"), line[512];
+	char *path = berth_path(b, "etc/sizes");
 	FILE *f = fopen(path, "re");
 	free(path);
 	if (!f) {
@@ -292,10 +350,12 @@ int berth_conf_read(struct berth *b, struct error *err)
 		error_hint(err, "Start one with: berth up --dir %s", b->dir);
 		return -ENOENT;
 	}
-	b->nodes = 0;
-	while (fgets(line, sizeof line, f))
-		if (strstr(line, " node-"))
-			b->nodes++;
+	char name[16];
+	unsigned value;
+	while (fscanf(f, "%15s %u", name, &value) == 2)
+		for (int i = 0; i < BERTH_SIZES; i++)
+			if (!strcmp(name, berth_size_name[i]))
+				b->size[i] = value;
 	fclose(f);
 	return 0;
 }

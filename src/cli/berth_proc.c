@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -75,10 +76,10 @@ struct berth_proc *berth_procs(const struct berth *b, size_t *ret_n)
 {
 	static const char *const services[] = { "sackd", "slurmdbd", "slurmctld" };
 	size_t n = 0, fixed = sizeof services / sizeof *services;
-	struct berth_proc *p = xcalloc(fixed + b->nodes, sizeof *p);
+	struct berth_proc *p = xcalloc(fixed + b->size[BERTH_NODES], sizeof *p);
 	for (; n < fixed; n++)
 		snprintf(p[n].name, sizeof p[n].name, "%s", services[n]);
-	for (uint32_t i = 0; i < b->nodes; i++, n++) {
+	for (uint32_t i = 0; i < b->size[BERTH_NODES]; i++, n++) {
 		berth_node_name(i, p[n].name, sizeof p[n].name);
 		p[n].node = true;
 		p[n].index = i;
@@ -143,6 +144,18 @@ out:
 	return rc;
 }
 
+const char *berth_names_missing(int rc)
+{
+	switch (-rc) {
+	case ENOSPC: return "no namespace is left: raise sysctl user.max_user_namespaces, user.max_mnt_namespaces and user.max_uts_namespaces";
+	case EPERM:
+	case EACCES:
+		return geteuid() ? "user namespaces are not permitted: sysctl kernel.unprivileged_userns_clone=1, or a container that allows unshare and mount"
+				 : "CAP_SYS_ADMIN is missing: start the container as a privileged one";
+	}
+	return strerror(-rc);
+}
+
 static void exec_daemon(const struct berth *b, const struct berth_proc *p, int note_fd)
 {
 	char *log = berth_path(b, "log/%s.out", p->name), *conf = berth_path(b, "etc/slurm.conf");
@@ -151,8 +164,12 @@ static void exec_daemon(const struct berth *b, const struct berth_proc *p, int n
 	dup2(fd, 1);
 	dup2(fd, 2);
 	setsid();
+	/* Nothing of the caller's stays: files it has open (a pipe of make's), its file mode mask. */
+	(void)close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
+	umask(022);
 	setenv("SLURM_CONF", conf, 1);
 	if (p->node) {
+		setenv("SLURMD_NODENAME", p->name, 1); /* names its slurmstepds too, see names_node() */
 		int rc = berth_enter_names(b, p->name);
 		if (rc)
 			(void)!write(note_fd, &rc, sizeof rc);
@@ -174,7 +191,7 @@ static void node_uts(const struct berth *b, const struct berth_proc *p, char *re
 /* The namespace noted for a dead node has ended if its number is now that of another: forget it. */
 static void forget_reused(const struct berth *b, const struct berth_proc *started, const char *uts)
 {
-	for (uint32_t i = 0; i < b->nodes; i++) {
+	for (uint32_t i = 0; i < b->size[BERTH_NODES]; i++) {
 		char name[64], noted[64] = "";
 		berth_node_name(i, name, sizeof name);
 		char *file = strcmp(name, started->name) ? berth_path(b, "run/%s.uts", name) : NULL;
@@ -192,7 +209,7 @@ static void forget_reused(const struct berth *b, const struct berth_proc *starte
 int berth_proc_start(const struct berth *b, const struct berth_proc *p, const char **ret_note, struct error *err)
 {
 	int note[2], failed = 0;
-	static char text[256];
+	static char text[512];
 	*ret_note = NULL;
 	if (p->pid)
 		return 0;
@@ -205,7 +222,7 @@ int berth_proc_start(const struct berth *b, const struct berth_proc *p, const ch
 		exec_daemon(b, p, note[1]);
 	close(note[1]);
 	if (read(note[0], &failed, sizeof failed) == sizeof failed) {
-		snprintf(text, sizeof text, "namespaces are not permitted here (%s): hostname stays that of this machine and node names do not resolve in tasks", strerror(-failed));
+		snprintf(text, sizeof text, "in tasks hostname stays that of this machine and node names do not resolve (%s)", berth_names_missing(failed));
 		*ret_note = text;
 	}
 	close(note[0]);
@@ -241,7 +258,8 @@ static bool same_namespace(pid_t pid, const char *uts)
 	return !strcmp(link, uts);
 }
 
-/* Without namespaces: a process whose environment names both the node and this cluster's configuration ("SLURM_CONF=FILE"). */
+/* Without namespaces: a process whose environment names both the node and this cluster's configuration ("SLURM_CONF=FILE"),
+ * as that of its slurmd, slurmstepds and tasks does. */
 static bool names_node(pid_t pid, const char *node, const char *conf)
 {
 	char path[64];
@@ -322,6 +340,9 @@ void berth_proc_stop(const struct berth *b, struct berth_proc *p, int signal, bo
 		char uts[64];
 		if (p->node)
 			node_uts(b, p, uts, sizeof uts); /* noted while it lives */
+		/* A node dies at one moment: no slurmstepd lives on to tell that its tasks were killed. */
+		if (p->node && all && signal == SIGKILL)
+			(void)berth_node_signal(b, p, SIGSTOP);
 		kill(p->pid, signal);
 		wait_gone(p, began, grace_ms);
 		if (began && start_time(p->pid) == began) {

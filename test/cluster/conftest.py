@@ -3,6 +3,7 @@
 Tests wait for a state with a limit (`cluster.wait`), never for a time. With USER set in the marker or module (CLUSTER_USER) the cluster
 runs as that ordinary user. At the end nothing may be left: a process of the cluster that survives `berth down` fails the module.
 """
+import atexit
 import os
 import pwd
 import re
@@ -14,8 +15,24 @@ import time
 import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get("BERTH_BUILD", os.path.join(ROOT, "build"))
 LIMIT = 60
+
+
+def reachable_build():
+    """The build folder; a copy of its programs where ordinary users could not run them (a checkout in root's home)."""
+    build = os.environ.get("BERTH_BUILD", os.path.join(ROOT, "build"))
+    parents = [build[:i] for i, c in enumerate(build + "/") if c == "/" and i]
+    if os.geteuid() or all(os.stat(p).st_mode & 0o001 for p in parents):
+        return build
+    copy = tempfile.mkdtemp(prefix="berth-build-")
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    os.chmod(copy, 0o755)
+    for folder in ("bin", "sbin"):
+        shutil.copytree(os.path.join(build, folder), os.path.join(copy, folder), ignore=shutil.ignore_patterns("*.p", "*_test"))
+    return copy
+
+
+BUILD = reachable_build()
 
 
 class Result:
