@@ -12,6 +12,7 @@
 #include "core/state.h"
 
 #define LOST_BATCH_MS 30000u
+#define CROSS_SEC 3
 #define RELAUNCH_MS 3000u       /* a node tells at once what ended while the controller was away */
 
 static const char not_responding[] = "Not responding";
@@ -130,9 +131,11 @@ static bool rebooted(const struct core_node *n, const Pb__NodeRegisterReq *q)
 
 /* Was the slurmd started after the script that it does not know? Then the script is surely lost: an end that slurmctld has not heard of counts
  * as alive. Otherwise the launch and the registration may have crossed, if the job is young. */
-static bool started_since(const struct core_job *j, const Pb__NodeRegisterReq *q)
+static bool started_since(const struct core *c, const struct core_job *j, const Pb__NodeRegisterReq *q)
 {
-	return q->node->has_slurmd_start_time && q->node->slurmd_start_time > j->start;
+	/* In the same second: it is told when slurmd registers again, at an age at which nothing crosses. */
+	uint64_t young = j->start + CROSS_SEC > now_sec(c);
+	return q->node->has_slurmd_start_time && q->node->slurmd_start_time >= j->start + young;
 }
 
 /* A batch script that should run there and does not: its end may still be on its way, so wait a moment. */
@@ -143,7 +146,7 @@ static void batch_missing(struct core *c, const struct core_node *n, const Pb__N
 		bool alive = !j->batch || n->held[i].at != 0 || j->state != PB__JOB_STATE__RUNNING || j->launching;
 		for (size_t k = 0; !alive && k < q->n_step; k++)
 			alive = q->step[k]->job_id == j->id;
-		bool sure = j->unconfirmed || started_since(j, q);
+		bool sure = j->unconfirmed || started_since(c, j, q);
 		if (alive || (!sure && j->start + 30 > now_sec(c))) {
 			j->lost_ms = 0;
 			j->unconfirmed = false;

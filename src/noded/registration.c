@@ -15,11 +15,12 @@
 #define FIRST_MS 100
 #define LAST_MS 2000
 #define CALL_MS 10000
+#define AGAIN_MS 4000   /* more than CROSS_SEC of the core */
 
 static struct {
 	uv_timer_t timer;
 	uint32_t wait_ms;
-	bool flying, told;
+	bool flying, told, again;
 } reg;
 
 static void on_timer(uv_timer_t *timer);
@@ -93,6 +94,11 @@ static void on_answer(int code, const ProtobufCMessage *msg, const char *detail,
 	cred_keys_set(n->creds, rsp->key, rsp->n_key);
 	if (!n->registered)
 		log_info("registered with slurmctld as node %s", n->name);
+	/* A job launched while we started may be one that died with the slurmd before us: said again when that can be told. */
+	if (!reg.again) {
+		reg.again = true;
+		uv_timer_start(&reg.timer, on_timer, AGAIN_MS, 0);
+	}
 	n->registered = true;
 	n->opt.rebooted = false;
 	reg.wait_ms = 0;

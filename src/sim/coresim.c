@@ -259,7 +259,7 @@ static void happen(struct sim *s)
 	else if (k < 92 && s->w.node[n].alive)
 		world_node_kill(&s->w, n);
 	else if (k < 95)
-		world_node_register(&s->w, n, chance(s, 30), false);
+		world_node_register(&s->w, n, chance(s, 30), 0);
 	else if (k < 96)
 		node_word(s, chance(s, 50) ? "DRAIN" : "DOWN");
 	else if (k < 98)
@@ -292,7 +292,7 @@ static void heal(struct sim *s)
 	for (uint32_t i = 0; i < NODES * 8; i++)
 		node_word(s, "RESUME");
 	for (uint32_t i = 0; i < NODES; i++)
-		world_node_register(&s->w, i, false, false);
+		world_node_register(&s->w, i, false, 0);
 	for (uint32_t i = 0; i < NODES * 8; i++)
 		node_word(s, "RESUME");
 }

@@ -420,7 +420,12 @@ static size_t node_at(struct play *p, const char *name)
 }
 
 static void do_kill(struct play *p) { world_node_kill(&p->w, node_at(p, word(p, 1))); }
-static void do_register(struct play *p) { world_node_register(&p->w, node_at(p, word(p, 1)), has(p, "rebooted"), has(p, "started")); }
+static void do_register(struct play *p)
+{
+	const char *started = opt(p, "started");
+	world_node_register(&p->w, node_at(p, word(p, 1)), has(p, "rebooted"), started ? p->start_ms + duration_ms(p, started) : 0);
+}
+
 static void do_restart(struct play *p) { world_restart(&p->w); }
 static void do_reconfigure(struct play *p)
 {
@@ -446,7 +451,7 @@ static void do_report(struct play *p)
 {
 	static const struct { const char *word; Pb__NodeEvent__Kind kind; } kinds[] = {
 		{ "launch_failed", PB__NODE_EVENT__KIND__LAUNCH_FAILED }, { "epilog_done", PB__NODE_EVENT__KIND__EPILOG_DONE },
-		{ "kill_failed", PB__NODE_EVENT__KIND__KILL_FAILED }, { "batch_done", PB__NODE_EVENT__KIND__BATCH_DONE },
+		{ "kill_failed", PB__NODE_EVENT__KIND__KILL_FAILED }, { "batch_done", PB__NODE_EVENT__KIND__BATCH_DONE }, { "prolog_done", PB__NODE_EVENT__KIND__PROLOG_DONE },
 	};
 	struct core_event ev = world_event(&p->w, EV_NODE_EVENT, 0);
 	Pb__NodeEvent m = PB__NODE_EVENT__INIT;

@@ -352,7 +352,7 @@ static size_t alive_steps(struct world *w, const char *name, Pb__StepAlive **ret
 	return n;
 }
 
-void world_node_register(struct world *w, size_t i, bool rebooted, bool started)
+void world_node_register(struct world *w, size_t i, bool rebooted, uint64_t started_ms)
 {
 	struct core_event ev = world_event(w, EV_NODE_REGISTER, 0);
 	Pb__NodeRegisterReq q = PB__NODE_REGISTER_REQ__INIT;
@@ -363,10 +363,10 @@ void world_node_register(struct world *w, size_t i, bool rebooted, bool started)
 	q.has_rebooted = true;
 	q.rebooted = rebooted;
 	q.step = alive;
-	q.n_step = rebooted || started || !w->node[i].alive ? 0 : alive_steps(w, rec.name, alive, 256);
-	if (started) {
+	q.n_step = rebooted || started_ms || !w->node[i].alive ? 0 : alive_steps(w, rec.name, alive, 256);
+	if (started_ms) {
 		rec.has_slurmd_start_time = true;
-		rec.slurmd_start_time = (w->now_ms + 999) / 1000;
+		rec.slurmd_start_time = started_ms / 1000;
 	}
 	w->node[i].alive = true;
 	ev.node_register = &q;
@@ -411,7 +411,7 @@ void world_start(struct world *w)
 	world_configure(w);
 	for (size_t i = 0; i < w->nodes; i++)
 		if (w->node[i].alive)
-			world_node_register(w, i, false, false);
+			world_node_register(w, i, false, 0);
 	w->started = true;
 }
 
@@ -457,5 +457,5 @@ void world_restart(struct world *w)
 	world_step(w, &ev);
 	for (i = 0; i < w->nodes; i++)
 		if (w->node[i].alive)
-			world_node_register(w, i, false, false);
+			world_node_register(w, i, false, 0);
 }

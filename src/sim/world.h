@@ -51,7 +51,7 @@ void world_advance(struct world *w, uint64_t to_ms);
 const ProtobufCMessage *world_answer(struct world *w, uint64_t token);
 int world_node(const struct world *w, const char *name);
 void world_node_kill(struct world *w, size_t i);
-void world_node_register(struct world *w, size_t i, bool rebooted, bool started); /* started: slurmd anew, without its steps */
+void world_node_register(struct world *w, size_t i, bool rebooted, uint64_t started_ms); /* started: slurmd anew, without its steps */
 /* The batch script of a job ends. */
 void world_batch_done(struct world *w, uint32_t job_id, uint32_t status);
 Pb__JobRecord *world_job(struct world *w, uint32_t job_id);        /* caller frees; NULL: unknown */
