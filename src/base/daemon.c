@@ -18,6 +18,7 @@
 #define LOCK_LOOK_MS 10
 
 static int pid_fd = -1;
+static int ready_fd = -1;   /* tells the parent, which waits in the terminal */
 static char *pid_file;
 
 int daemon_lock(int fd)
@@ -65,17 +66,60 @@ static int pid_write(struct error *err)
 	return 0;
 }
 
-static int streams_close(struct error *err)
+static int streams_close(int first, int last, struct error *err)
 {
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return error_set(err, errno, "cannot open /dev/null: %s", strerror(errno));
-	for (int i = 0; i < 3; i++)
+	for (int i = first; i <= last; i++)
 		if (dup2(fd, i) < 0)
 			return error_set(err, errno, "cannot replace standard stream %d: %s", i, strerror(errno));
 	if (fd > 2)
 		close(fd);
 	return 0;
+}
+
+/* The parent: ends well when the daemon is ready, badly when it ended before. */
+static void wait_ready(int fd)
+{
+	char byte;
+	ssize_t n;
+	do
+		n = read(fd, &byte, 1);
+	while (n < 0 && errno == EINTR);
+	_exit(n == 1 ? 0 : 1);
+}
+
+int daemon_background(struct error *err)
+{
+	int ready[2];
+	fflush(NULL);
+	if (pipe2(ready, O_CLOEXEC))
+		return error_set(err, errno, "pipe: %s", strerror(errno));
+	pid_t pid = fork();
+	if (pid < 0) {
+		int code = errno;
+		close(ready[0]);
+		close(ready[1]);
+		return error_set(err, code, "cannot fork: %s", strerror(code));
+	}
+	close(ready[pid > 0]);
+	if (pid > 0)
+		wait_ready(ready[0]);
+	ready_fd = ready[1];
+	(void)setsid();
+	return streams_close(0, 0, err);
+}
+
+void daemon_ready(void)
+{
+	struct error err;
+	if (ready_fd < 0)
+		return;
+	(void)streams_close(1, 2, &err);
+	(void)!write(ready_fd, "", 1);
+	close(ready_fd);
+	ready_fd = -1;
 }
 
 int daemon_detach(bool foreground, const char *pid_path, struct error *err)
@@ -84,17 +128,10 @@ int daemon_detach(bool foreground, const char *pid_path, struct error *err)
 	if (pid_path && *pid_path && (rc = pid_claim(pid_path, err)))
 		return rc;
 	if (!foreground) {
-		fflush(NULL);
-		pid_t pid = fork();
-		if (pid < 0)
-			return error_set(err, errno, "cannot fork: %s", strerror(errno));
-		if (pid > 0)
-			_exit(0);
-		(void)setsid();
+		if ((rc = daemon_background(err)))
+			return rc;
 		if (chdir("/"))
 			return error_set(err, errno, "cannot work in /: %s", strerror(errno));
-		if ((rc = streams_close(err)))
-			return rc;
 	}
 	return pid_write(err);
 }

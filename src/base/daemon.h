@@ -1,7 +1,7 @@
 /* daemon.h - how every daemon leaves the terminal and says that it is alive
  *
  * Order in a main(): parse options, load configuration, daemon_detach, then create the loop, threads and sockets
- * (none of them survives a fork). Signals are the caller's business (uv_signal_t on its loop).
+ * (none of them survives a fork), then daemon_ready. Signals are the caller's business (uv_signal_t on its loop).
  * Invariant: while a daemon lives it holds a lock on its pid file, so a second one with the same file is refused. */
 #pragma once
 #include <stdbool.h>
@@ -10,9 +10,13 @@
 /* Exclusive lock on an open file. One that is just being killed keeps its locks for some milliseconds: this waits that long (LOCK_WAIT_MS in daemon.c),
  * so that a restart at once succeeds. 0, or -EWOULDBLOCK: a living process holds it. */
 int daemon_lock(int fd);
-/* Foreground: stay. Else fork; the parent exits 0, the child leads a session of its own, works in "/" and has
- * /dev/null as its standard streams. `pid_path` (NULL or "": none) is locked and gets the pid. -EEXIST: a living daemon
- * holds it. Errors are found before the fork, so that the caller can still tell the terminal. */
+/* Fork; the child leads a session of its own and can still tell the terminal why it does not start. The parent waits until it says
+ * daemon_ready and exits 0, or 1 when it ends before. */
+int daemon_background(struct error *err);
+/* It serves: the parent may go, the standard streams are /dev/null from now on. Harmless in the foreground. */
+void daemon_ready(void);
+/* Foreground: stay. Else daemon_background, and work in "/". `pid_path` (NULL or "": none) is locked and gets the pid. -EEXIST: a living daemon
+ * holds it. */
 int daemon_detach(bool foreground, const char *pid_path, struct error *err);
 /* At the end of main: remove the pid file. Harmless when there is none. */
 void daemon_end(void);

@@ -187,6 +187,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	signals_watch(d);
+	daemon_ready();
 	if (o.systemd)
 		tell_systemd();
 	while (!d->stopping)

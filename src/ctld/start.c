@@ -41,7 +41,7 @@ void start_log(struct ctld *d)
 		level = LOG_L_INFO + (unsigned)d->verbose;
 	if (level > LOG_L_DEBUG5)
 		level = LOG_L_DEBUG5;
-	log_init("slurmctld", d->foreground ? (enum log_level)level : LOG_L_QUIET);
+	log_init("slurmctld", d->foreground ? (enum log_level)level : LOG_L_ERROR); /* seen until daemon_ready */
 	int rc = log_open(path, (enum log_level)level);
 	if (rc) {
 		log_init("slurmctld", LOG_L_INFO);
@@ -133,6 +133,8 @@ static int open_state(struct ctld *d, struct error *err)
 	const char *dir = conf_str(d->conf, CONF_StateSaveLocation);
 	char *file = xasprintf("%s/state.db", dir);
 	int rc = access(dir, W_OK) ? error_set(err, errno, "StateSaveLocation %s: %s", dir, strerror(errno)) : 0;
+	if (rc)
+		error_hint(err, "It is a folder that SlurmUser (%s) can write, for example /var/spool/slurmctld.", conf_str(d->conf, CONF_SlurmUser));
 	if (!rc)
 		rc = store_open_sqlite(file, &d->store, err);
 	free(file);

@@ -203,7 +203,7 @@ static void open_log(struct dbd *d)
 	enum log_level level = (enum log_level)conf_num(d->conf, CONF_Dbd_DebugLevel);
 	const char *path = conf_str(d->conf, CONF_Dbd_LogFile);
 	level = level + d->verbose > LOG_L_DEBUG5 ? LOG_L_DEBUG5 : level + d->verbose;
-	log_set_levels(d->foreground || !path ? level : LOG_L_QUIET, level);
+	log_set_levels(d->foreground || d->back_to >= 0 ? level : LOG_L_ERROR, level);
 	int rc = log_open(path, level);
 	if (rc)
 		log_error("LogFile %s: %s", path, strerror(-rc));
@@ -309,6 +309,7 @@ int main(int argc, char **argv)
 		return rc != 0;
 	}
 	signals_watch(d);
+	daemon_ready();
 	while (!d->stopping)
 		uv_run(d->loop, UV_RUN_DEFAULT);
 	wire_server_stop(d->server);

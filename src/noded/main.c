@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/daemon.h"
 #include "base/log.h"
 #include "noded/configless.h"
 #include "noded/cred.h"
@@ -86,7 +87,7 @@ static void log_setup(struct noded *n)
 	const char *path = n->opt.log_file ? n->opt.log_file : conf_str(n->conf, CONF_SlurmdLogFile);
 	level = level + (unsigned)n->opt.verbose > LOG_L_DEBUG5 ? LOG_L_DEBUG5 : level + (unsigned)n->opt.verbose;
 	char *full = path && *path ? conf_expand(n->conf, path, n->name) : NULL;
-	log_set_levels(n->opt.foreground ? level : LOG_L_QUIET, level);
+	log_set_levels(n->opt.foreground ? level : LOG_L_ERROR, level);
 	int rc = log_open(full, level);
 	if (rc < 0)
 		log_error("cannot write the log %s: %s", full, strerror(-rc));
@@ -152,12 +153,13 @@ int main(int argc, char **argv)
 		return fatal(&err);
 	if (n->opt.has_nice && nice(n->opt.nice) < 0)
 		log_error("cannot run at nice value %d: %s", n->opt.nice, strerror(errno));
-	if (!n->opt.foreground && daemon(1, 0) < 0)
-		return error_set(&err, errno, "cannot go into the background: %s", strerror(errno)), fatal(&err);
+	if (!n->opt.foreground && daemon_background(&err) < 0)
+		return fatal(&err);
 	if (!n->opt.foreground)
 		uv_loop_fork(&n->loop);
 	if (start(n, &err) < 0)
 		return fatal(&err);
 	log_info("slurmd version %s started on node %s", BERTH_VERSION, n->name);
+	daemon_ready();
 	return uv_run(&n->loop, UV_RUN_DEFAULT);
 }

@@ -93,6 +93,7 @@ static int serve(struct sackd *d, const struct conf *conf, struct error *err)
 		uv_signal_start(&d->sig[i], on_signal, signals[i]);
 	}
 	if (!rc) {
+		daemon_ready();
 		log_info("sackd version %s started", BERTH_VERSION);
 		uv_run(&d->loop, UV_RUN_DEFAULT);
 	}

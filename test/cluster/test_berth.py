@@ -168,12 +168,14 @@ def test_installed_copy_works(cluster, folder):
 
 
 def in_poor_namespace(user, argv, env):
-    """Run argv in a user namespace with all users, where no further namespaces may be made (sysctl user.max_*_namespaces is 0 in it)."""
+    """Run argv in a user namespace with all users, where no further namespaces may be made (sysctl user.max_*_namespaces is 0 in it).
+    Exit status 99: that first one could not be made."""
     libc = ctypes.CDLL(None, use_errno=True)
     mapped, go = os.pipe(), os.pipe()
 
     def enter():
         if libc.unshare(NEWUSER):
+            os.write(mapped[1], b"0")
             os._exit(99)
         os.write(mapped[1], str(os.getpid()).encode())
         os.read(go[0], 1)
@@ -188,8 +190,8 @@ def in_poor_namespace(user, argv, env):
 
     pid = os.fork()
     if not pid:
-        child = os.read(mapped[0], 16).decode()
-        for name in ("uid_map", "gid_map"):
+        child = int(os.read(mapped[0], 16))
+        for name in ("uid_map", "gid_map") if child else ():
             with open(f"/proc/{child}/{name}", "w") as f:
                 f.write("0 0 4294967295")
         os.write(go[1], b"x")
@@ -218,6 +220,8 @@ def test_works_without_namespaces_and_says_what_is_missing(cluster, user, who):
         for i in $(seq 200); do scontrol show job $job | grep -q JobState=COMPLETED && break; sleep 0.1; done
         scontrol show job $job | grep -o 'JobState=[A-Z]*\\|Restarts=.'"""
     done = in_poor_namespace(name, ["bash", "-c", script], dict(cluster.env(), BERTH_DIR=home))
+    if done.returncode == 99:
+        pytest.skip("not even this test may make a user namespace (as in a chroot)")
     assert "hostname stays that of this machine" in done.stderr and "sysctl user.max_user_namespaces" in done.stderr, done
     assert "0: node-1 1: node-2" in done.stdout and "it lives" not in done.stdout, done
     assert "JobState=COMPLETED" in done.stdout and "Restarts=1" in done.stdout, done

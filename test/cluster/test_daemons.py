@@ -1,0 +1,48 @@
+"""Daemons as an administrator starts them by hand, in the background: ready when the command returns, and what is wrong is said there."""
+import os
+import socket
+
+import pytest
+
+CLUSTER = dict(nodes=1, cpus=2, gpus=0)
+
+
+@pytest.fixture
+def conf(cluster):
+    """A configuration beside that of the cluster, for daemons started by hand; they are stopped at the end."""
+    free = socket.create_server(("127.0.0.1", 0))
+    port, folder = free.getsockname()[1], os.path.join(cluster.work, "hand")
+    free.close()
+    cluster.run(f"rm -rf {folder}; mkdir -p {folder}/etc && cp $BERTH_DIR/etc/slurm.key {folder}/etc && chown --reference=$BERTH_DIR/etc/slurm.key {folder}/etc/slurm.key")
+    user = cluster.out("stat -c %U $BERTH_DIR/etc/slurm.key")
+    path = f"{folder}/etc/slurm.conf"
+
+    def write(**more):
+        keys = dict(ClusterName="hand", SlurmctldHost=f"{socket.gethostname()}(127.0.0.1)", SlurmctldPort=port, SlurmUser=user, SlurmdUser=cluster.out("id -un"),
+                    AuthInfo=f"sack={folder}/sack.socket", StateSaveLocation=f"{folder}/state", SlurmdSpoolDir=f"{folder}/spool", SlurmdPort=port + 1,
+                    SlurmctldPidFile=f"{folder}/ctld.pid", SlurmdPidFile=f"{folder}/d.pid", SlurmdParameters="config_overrides")
+        with open(path, "w") as f:
+            f.writelines(f"{k}={v}\n" for k, v in {**keys, **more}.items())
+            f.write("NodeName=one NodeAddr=127.0.3.1 CPUs=2 RealMemory=100\nPartitionName=all Nodes=ALL Default=YES\n")
+        return path
+
+    yield write
+    cluster.run(f"for f in {folder}/*.pid; do [ -e $f ] && kill $(cat $f); done; true")
+
+
+def test_daemon_is_ready_when_its_command_returns(cluster, conf):
+    path = conf()
+    assert cluster.run(f"slurmctld -f {path}").err == ""
+    assert "is UP" in cluster.out("scontrol ping", env=dict(SLURM_CONF=path))
+    assert cluster.run(f"slurmd -f {path} -N one").err == ""
+    cluster.wait("its node", lambda: cluster.out("sinfo -h -o %T", env=dict(SLURM_CONF=path)) == "idle")
+    assert cluster.out("srun hostname", env=dict(SLURM_CONF=path)) == socket.gethostname()
+
+
+def test_daemon_that_cannot_start_says_why(cluster, conf):
+    for daemon, key, value in (("slurmctld", "StateSaveLocation", "/nonesuch/state"), ("slurmctld", "SlurmctldPidFile", "/nonesuch/pid"),
+                               ("slurmd -N one", "SlurmdSpoolDir", "/proc/nonesuch")):
+        result = cluster.run(f"{daemon} -f {conf(**{key: value})}", check=False)
+        assert result.rc == 1 and value.rsplit("/", 1)[0] in result.err and "fatal" in result.err, (daemon, key, result)
+    again = cluster.run("slurmctld -f $SLURM_CONF", check=False)
+    assert again.rc == 1 and "fatal" in again.err and ("running" in again.err or "in use" in again.err), again
