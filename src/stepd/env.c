@@ -3,6 +3,8 @@
  * What is the same for all tasks of the step here is made once, before the first fork; a child adds what is its own. The variables PyTorch and its kin
  * read (MASTER_ADDR, RANK, ...) are set unless the user has set them; BERTH_TORCH names those we set, so that an srun
  * started from within a task does not take them for the user's. */
+#include <arpa/inet.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,13 +135,32 @@ static uint32_t rendezvous_port(const struct step *s)
 	return PORT_FIRST + h % PORT_COUNT;
 }
 
+/* The name of the first node; its address where NodeAddr is one and the name does not resolve here. */
+static const char *rendezvous_host(const Pb__StepNode *node)
+{
+	static const char *host;   /* one step a process */
+	struct in6_addr six;
+	struct in_addr four;
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
+	if (host)
+		return host;
+	host = node->name;
+	if (!node->addr || (!inet_pton(AF_INET, node->addr, &four) && !inet_pton(AF_INET6, node->addr, &six)))
+		return host;
+	if (getaddrinfo(node->name, NULL, &hints, &found))
+		host = node->addr;
+	else
+		freeaddrinfo(found);
+	return host;
+}
+
 static void env_torch(const struct step *s, const struct task *t, struct envlist *e)
 {
 	struct str ours = STR_INIT;
 	const Pb__StepLayout *layout = s->cred->layout;
 	if ((s->spec->has_torch_env && !s->spec->torch_env) || !layout->n_node)
 		return;
-	torch_set(e, &ours, "MASTER_ADDR", layout->node[0]->name);
+	torch_set(e, &ours, "MASTER_ADDR", rendezvous_host(layout->node[0]));
 	torch_number(e, &ours, "MASTER_PORT", rendezvous_port(s));
 	torch_number(e, &ours, "RANK", t->rank);
 	torch_number(e, &ours, "WORLD_SIZE", layout->num_tasks);

@@ -213,6 +213,7 @@ def test_works_without_namespaces_and_says_what_is_missing(cluster, user, who):
     script = """berth up --nodes 2 --gpus 0; eval "$(berth env)"
         trap 'berth down --purge' EXIT
         echo "$(srun -N2 --label printenv SLURMD_NODENAME | sort | tr '\\n' ' ')"
+        srun -N2 printenv MASTER_ADDR
         job=$(sbatch --parsable -w node-1 -o /dev/null --wrap '[ "$SLURM_RESTART_COUNT" ] || sleep 312')
         until pgrep -f '^sleep 312' >/dev/null; do sleep 0.05; done; sleep 1
         berth kill node-1; pgrep -f '^sleep 312' && echo "it lives"
@@ -223,6 +224,7 @@ def test_works_without_namespaces_and_says_what_is_missing(cluster, user, who):
     if done.returncode == 99:
         pytest.skip("not even this test may make a user namespace (as in a chroot)")
     assert "hostname stays that of this machine" in done.stderr and "sysctl user.max_user_namespaces" in done.stderr, done
+    assert done.stdout.splitlines().count("127.0.1.1") == 2, done
     assert "0: node-1 1: node-2" in done.stdout and "it lives" not in done.stdout, done
     assert "JobState=COMPLETED" in done.stdout and "Restarts=1" in done.stdout, done
     assert not os.path.exists(home)
