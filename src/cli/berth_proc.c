@@ -121,7 +121,9 @@ static void make_hosts_file(void)
 	int fd = geteuid() ? -1 : open("/etc/hosts", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return;
-	dprintf(fd, "127.0.0.1 localhost\n");
+	char host[256] = "";
+	gethostname(host, sizeof host - 1);
+	dprintf(fd, "127.0.0.1 localhost %s\n", host);
 	close(fd);
 }
 
