@@ -24,6 +24,7 @@ is_done() { [ "$(state)" = COMPLETED ]; }
 
 say "A cluster of 4 nodes, 8 CPUs and 8 pretended GPUs each"
 "$berth" down --dir "$dir" --purge >/dev/null 2>&1 || true
+rm -rf "$dir/work"
 "$berth" up --dir "$dir" --nodes 4 --cpus 8 --gpus 8
 eval "$("$berth" env --dir "$dir")"
 sinfo

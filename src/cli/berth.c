@@ -33,7 +33,7 @@ static const struct opt_row rows[] = {
 	{ "gpus", 'G', OPT_REQUIRED, "N", "up: pretended GPUs on each node (default 8)", O_GPUS, false },
 	{ "mem", 0, OPT_REQUIRED, "MB", "up: memory that each node claims (default 16000)", O_MEM, false },
 	{ "conf", 0, OPT_REQUIRED, "FILE", "up: file with more lines for slurm.conf", O_CONF, false },
-	{ "purge", 0, OPT_NONE, NULL, "down: remove the folder too", O_PURGE, false },
+	{ "purge", 0, OPT_NONE, NULL, "down: remove its files too", O_PURGE, false },
 	{ "follow", 'f', OPT_NONE, NULL, "logs: go on printing what is added", O_FOLLOW, false },
 	{ "help", 'h', OPT_NONE, NULL, "show this text", O_HELP, false },
 	{ "version", 'V', OPT_NONE, NULL, "show the version", O_VERSION, false },
@@ -300,19 +300,6 @@ static int cmd_up(struct args *a, int argc, char **argv, struct error *err)
 	return rc;
 }
 
-static int remove_tree(const struct berth *b, struct error *err)
-{
-	/* Only a folder that is one of ours. */
-	char *mark = berth_path(b, "etc/hosts");
-	int ours = !access(mark, F_OK);
-	free(mark);
-	if (!ours)
-		return error_set(err, ENOENT, "no cluster in %s: nothing removed", b->dir);
-	char *cmd[] = { "rm", "-rf", "--one-file-system", "--", b->dir, NULL };
-	execvp("rm", cmd);
-	return error_set(err, errno, "rm: %s", strerror(errno));
-}
-
 static int cmd_down(struct args *a, int argc, char **argv, struct error *err)
 {
 	int rc = berth_conf_read(&a->b, err);
@@ -323,7 +310,7 @@ static int cmd_down(struct args *a, int argc, char **argv, struct error *err)
 	stop_all(&a->b);
 	printf("Cluster in %s is down.\n", a->b.dir);
 	fflush(stdout);
-	return a->purge ? remove_tree(&a->b, err) : 0;
+	return a->purge ? berth_conf_remove(&a->b, err) : 0;
 }
 
 static int cmd_status(struct args *a, int argc, char **argv, struct error *err)

@@ -28,6 +28,8 @@ struct berth {
 /* berth_conf.c */
 /* Make the folders, configuration, key and pretended devices; picks ports no other cluster uses. Existing clusters keep theirs. */
 int berth_conf_write(struct berth *b, struct error *err);
+/* Remove what is ours in the folder, and the folder unless something else is in it. */
+int berth_conf_remove(const struct berth *b, struct error *err);
 /* For a cluster that exists: reads it, and refuses options that ask for another than it is. */
 int berth_conf_same(struct berth *b, struct error *err);
 /* Reads back from DIR/etc which nodes there are; -ENOENT when DIR holds no cluster. */

@@ -261,14 +261,56 @@ static int write_sizes(const struct berth *b, struct error *err)
 	return rc;
 }
 
+static const struct { const char *name; mode_t mode; bool service; } dirs[] = {
+	{ "etc", 0755, false }, { "run", 0755, true }, { "state", 0700, true }, { "db", 0700, true },
+	{ "spool", 0755, false }, { "dev", 0755, false }, { "log", 0755, true },
+};
+#define DIRS (sizeof dirs / sizeof *dirs)
+
+/* What `down --purge` removes later must be ours: nobody's etc or log is taken over. */
+static int check_dirs(const struct berth *b, struct error *err)
+{
+	char *mark = berth_path(b, "etc/sizes");
+	bool ours = !access(mark, F_OK);
+	free(mark);
+	for (size_t i = 0; !ours && i < DIRS; i++) {
+		char *path = berth_path(b, "%s", dirs[i].name);
+		int rc = access(path, F_OK) ? 0 : error_set(err, EEXIST, "%s exists and is not of a cluster: take another --dir", path);
+		free(path);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int berth_conf_remove(const struct berth *b, struct error *err)
+{
+	char *cmd[DIRS + 5] = { "rm", "-rf", "--one-file-system", "--" };
+	int status = 0;
+	for (size_t i = 0; i < DIRS; i++)
+		cmd[4 + i] = berth_path(b, "%s", dirs[i].name);
+	pid_t pid = fork();
+	if (!pid) {
+		execvp("rm", cmd);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+		return error_set(err, EIO, "not all of %s could be removed", b->dir);
+	for (size_t i = 0; i < DIRS; i++)
+		free(cmd[4 + i]);
+	if (rmdir(b->dir))
+		printf("Other files in %s are kept.\n", b->dir);
+	return 0;
+}
+
 static int make_dirs(const struct berth *b, const char *user, struct error *err)
 {
-	static const struct { const char *name; mode_t mode; bool service; } dirs[] = {
-		{ "", 0755, false }, { "etc", 0755, false }, { "run", 0755, true }, { "state", 0700, true }, { "db", 0700, true },
-		{ "spool", 0755, false }, { "dev", 0755, false }, { "log", 0755, true },
-	};
 	int rc = make_parents(b->dir, err);
-	for (size_t i = 0; !rc && i < sizeof dirs / sizeof *dirs; i++) {
+	if (!rc)
+		rc = make_dir(b, "", 0755, err);
+	if (!rc)
+		rc = check_dirs(b, err);
+	for (size_t i = 0; !rc && i < DIRS; i++) {
 		rc = make_dir(b, dirs[i].name, dirs[i].mode, err);
 		if (!rc && dirs[i].service)
 			rc = own_path(b, dirs[i].name, user, err);
@@ -281,6 +323,8 @@ static int write_all(const struct berth *b, const struct str *extra, uint16_t po
 	const char *user = service_user(b);
 	int rc = make_dirs(b, user, err);
 	if (!rc)
+		rc = write_sizes(b, err);
+	if (!rc)
 		rc = write_key(b, err);
 	if (!rc)
 		rc = own_path(b, "etc/slurm.key", user, err);
@@ -290,8 +334,6 @@ static int write_all(const struct berth *b, const struct str *extra, uint16_t po
 		rc = make_devices(b, err);
 	if (!rc && b->extra_conf)
 		rc = write_file(b, "etc/extra.conf", extra->len ? extra->data : "", extra->len, 0644, err);
-	if (!rc)
-		rc = write_sizes(b, err);
 	if (!rc)
 		rc = write_slurm_conf(b, port, user, err);
 	if (!rc)

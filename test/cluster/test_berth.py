@@ -121,6 +121,16 @@ def test_extra_configuration(cluster, folder):
     assert re.search(r"^KillWait\s+= 9 sec$", cluster.out(f"SLURM_CONF={folder}/etc/slurm.conf scontrol show config"), re.M)
 
 
+def test_files_of_others_are_neither_taken_over_nor_removed(cluster, folder):
+    os.makedirs(f"{folder}/log")
+    refused = up(cluster, folder, check=False)
+    assert refused.rc == 1 and f"{folder}/log exists" in refused.err and os.listdir(folder) == ["log"]
+    os.rename(f"{folder}/log", f"{folder}/mine")
+    up(cluster, folder)
+    assert "are kept" in cluster.out(f"berth down --dir {folder} --purge")
+    assert os.listdir(folder) == ["mine"]
+
+
 def test_several_clusters_at_once(cluster, folder):
     started = [subprocess.Popen(["berth", "up", "--dir", f"{folder}{i}", "--nodes", "1", "--gpus", "0"], env=cluster.env(), stdout=subprocess.PIPE) for i in range(3)]
     try:
