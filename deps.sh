@@ -4,12 +4,14 @@ set -e
 packages='gcc libc6-dev meson ninja-build pkg-config protobuf-c-compiler libprotobuf-c-dev libuv1-dev libsqlite3-dev libsodium-dev
 libhwloc-dev libcmocka-dev libjansson-dev libyaml-dev libmunge-dev uthash-dev munge procps iproute2 passwd
 python3 python3-pytest python3-torch python3-numpy'
+command -v apt-get >/dev/null || { echo "deps: this is not Debian; what these packages hold is taken to be here:" $packages >&2; exit 0; }
 missing=
 for p in $packages; do
 	dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing="$missing $p"
 done
 [ -n "$missing" ] || exit 0
 [ "$(id -u)" = 0 ] && sudo= || sudo=sudo
+[ -z "$sudo" ] || command -v sudo >/dev/null || { echo "deps: packages are missing and there is no sudo; as root: apt-get install$missing" >&2; exit 1; }
 echo "Installing:$missing"
 $sudo apt-get update -qq
 DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null
