@@ -125,9 +125,9 @@ int launch_batch(struct noded *n, struct wire_req *req, struct error *err)
 	Pb__BatchLaunch *b = (Pb__BatchLaunch *)(void *)wire_unpack(&pb__batch_launch__descriptor, m->batch.data, m->batch.len);
 	if (!b)
 		return error_set(err, ESLURM_PROTOCOL, "malformed batch launch");
-	rc = check_not_run(n, b->cred, err);
+	rc = cred_use(n->creds, b->cred, n->name, (uint64_t)time(NULL), err);
 	if (!rc)
-		rc = cred_use(n->creds, b->cred, n->name, (uint64_t)time(NULL), err);
+		rc = check_not_run(n, b->cred, err);
 	if (!rc) {
 		log_info("Launching batch JobId=%u for UID %u", b->cred->job_id, b->cred->uid);
 		rc = start_step(n, b->cred, NULL, b, err);

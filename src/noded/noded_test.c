@@ -2,6 +2,7 @@
  * repeated and expired launches are refused; a step runs across a restart of slurmd; its end while slurmd is away is reported; termination ends with EPILOG_DONE;
  * late orders leave a later run alone.
  * Arguments: slurmd, slurmstepd. */
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -24,8 +26,6 @@
 #include "wire/sign.h"
 #include "wire/wire.h"
 
-#define CTLD_PORT 21461
-#define NODE_PORT 21462
 #define STEP_ID_BATCH 0xfffffffbu
 #define EVENTS 64
 
@@ -35,6 +35,7 @@ static uv_loop_t loop;
 static struct wire_auth *auth;
 static struct wire_server *server;
 static struct wire_link *node;
+static uint16_t node_port;
 static pid_t slurmd_pid;
 static uint8_t pub[crypto_sign_PUBLICKEYBYTES], secret[crypto_sign_SECRETKEYBYTES];
 
@@ -74,8 +75,16 @@ static bool allow(const struct wire_identity *id, enum rpc_who who, void *arg)
 
 static void on_tick(uv_timer_t *t) { uv_stop(t->loop); }
 
-/* Run the loop until cond, at most 10 s. */
-#define WAIT_FOR(cond) do { int left_ = 1000; while (!(cond) && left_--) loop_once(); assert_true(cond); } while (0)
+/* Run the loop until cond, at most a minute; then say what slurmd and slurmstepd wrote. */
+#define WAIT_FOR(cond) do { int left_ = 6000; while (!(cond) && left_--) loop_once(); if (!(cond)) log_show(#cond); assert_true(cond); } while (0)
+static void log_show(const char *what)
+{
+	char cmd[256];
+	snprintf(cmd, sizeof cmd, "tail -n 40 %s/log >&2; ls -l %s/spool >&2", dir, dir);
+	fprintf(stderr, "waited for: %s\n", what);
+	(void)!system(cmd);
+}
+
 static void loop_once(void)
 {
 	static uv_timer_t t;
@@ -108,6 +117,17 @@ static char *file_text(const char *name)
 	return buf;
 }
 
+/* A port nobody has now: several of these tests may run at once. */
+static uint16_t free_port(void)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof addr;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	assert_true(fd >= 0 && !bind(fd, (struct sockaddr *)&addr, len) && !getsockname(fd, (struct sockaddr *)&addr, &len));
+	close(fd);
+	return ntohs(addr.sin_port);
+}
+
 static void slurmd_start(void)
 {
 	char conf[256];
@@ -137,12 +157,23 @@ static int start_all(void **state)
 	(void)state;
 	log_init("noded_test", LOG_L_ERROR);
 	assert_true(sodium_init() >= 0 && mkdtemp(dir));
+	randombytes_buf(key, sizeof key);
+	write_file("slurm.key", (char *)key, sizeof key, 0600);
+	crypto_sign_keypair(pub, secret);
+	uv_loop_init(&loop);
+	snprintf(key_path, sizeof key_path, "%s/slurm.key", dir);
+	struct wire_auth_params p = { .cluster = "t", .key_path = key_path };
+	if (wire_auth_create(&p, &auth, &err) < 0 || wire_server_start(&loop, auth, "127.0.0.1", 0, on_call, allow, NULL, &server, &err) < 0) {
+		fprintf(stderr, "%s\n", err.line);
+		return -1;
+	}
+	node_port = free_port();
 	int len = snprintf(text, sizeof text,
 			   "ClusterName=t\nSlurmctldHost=h(127.0.0.1)\nSlurmctldPort=%d\nSlurmdPort=%d\nSlurmUser=root\nAuthType=auth/slurm\n"
 			   "SlurmdSpoolDir=%s/spool\nSlurmdPidFile=%s/slurmd.pid\nSlurmdLogFile=%s/log\nSlurmdDebug=debug\nSlurmdParameters=config_overrides\nKillWait=1\n"
 			   "StateSaveLocation=%s\nGresTypes=gpu\nEpilog=%s/epilog\nProlog=%s/prolog\n"
 			   "NodeName=n1 NodeAddr=127.0.0.1 Port=%d CPUs=4 RealMemory=100 Gres=gpu:2\nPartitionName=p Nodes=ALL Default=YES\n",
-			   CTLD_PORT, NODE_PORT, dir, dir, dir, dir, dir, dir, NODE_PORT);
+			   wire_server_port(server), node_port, dir, dir, dir, dir, dir, dir, node_port);
 	write_file("slurm.conf", text, (size_t)len, 0644);
 	len = snprintf(text, sizeof text, "Name=gpu File=%s/gpu[0-1]\n", dir);
 	write_file("gres.conf", text, (size_t)len, 0644);
@@ -151,18 +182,8 @@ static int start_all(void **state)
 	write_file("epilog", text, (size_t)len, 0755);
 	len = snprintf(text, sizeof text, "#!/bin/sh\necho $SLURM_SCRIPT_CONTEXT $SLURM_JOB_ID $SLURM_JOB_UID >> %s/prologs\n[ ! -e %s/fail ]\n", dir, dir);
 	write_file("prolog", text, (size_t)len, 0755);
-	randombytes_buf(key, sizeof key);
-	write_file("slurm.key", (char *)key, sizeof key, 0600);
-	crypto_sign_keypair(pub, secret);
-	uv_loop_init(&loop);
-	snprintf(key_path, sizeof key_path, "%s/slurm.key", dir);
-	struct wire_auth_params p = { .cluster = "t", .key_path = key_path };
-	if (wire_auth_create(&p, &auth, &err) < 0 || wire_server_start(&loop, auth, "127.0.0.1", CTLD_PORT, on_call, allow, NULL, &server, &err) < 0) {
-		fprintf(stderr, "%s\n", err.line);
-		return -1;
-	}
 	slurmd_start();
-	node = wire_link_create(&loop, auth, "127.0.0.1", NODE_PORT);
+	node = wire_link_create(&loop, auth, "127.0.0.1", node_port);
 	return 0;
 }
 
@@ -406,7 +427,7 @@ static int launch_as(uint32_t uid, const char *out, const uint8_t *bound, bool b
 	sc.signature.data = sig, sc.signature.len = sizeof sig;
 	spec.cred = &sc, spec.argv = argv, spec.n_argv = 3, spec.env = env, spec.n_env = 1, spec.cwd = dir, spec.std_out = (char *)out;
 	wire_hash(body, pb__launch_spec__pack(&spec, body), hash);
-	assert_int_equal(wire_client_open(auth, "127.0.0.1", NODE_PORT, 3000, bind_own ? hash : bound, &client, &err), 0);
+	assert_int_equal(wire_client_open(auth, "127.0.0.1", node_port, 3000, bind_own ? hash : bound, &client, &err), 0);
 	int rc = wire_call(client, RPC_D_LAUNCH, &spec.base, 3000, (ProtobufCMessage **)&rsp, &err);
 	wire_client_close(client);
 	if (!rc)
