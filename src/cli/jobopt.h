@@ -45,6 +45,7 @@ struct jobopt {
 	char *clusters;
 	bool test_only;
 	bool stepmgr;
+	bool no_torch;                     /* --export-torch=no */
 	char *gres, *gpus_per_node;        /* joined into desc->tres_per_node by jobopt_check */
 	/* --- sbatch */
 	bool parsable, wait_end, ignore_pbs;

@@ -205,6 +205,8 @@ static void gpu_derive(struct jobopt *o)
 		d->has_num_tasks = true;
 		d->num_tasks = (uint32_t)(job / task);
 	}
+	if (d->has_ntasks_per_tres && o->cmd == JOBOPT_SRUN && !d->tres_bind)
+		d->tres_bind = xasprintf("gres/gpu:single:%u", d->ntasks_per_tres);
 	if (task && !d->tres_bind)
 		d->tres_bind = xasprintf("gres/gpu:per_task:%llu", (unsigned long long)task);
 }

@@ -331,6 +331,12 @@ JOBOPT_PARSER(yes_no)
 	return word_flag(o, row, words, value, err);
 }
 
+JOBOPT_PARSER(export_torch)
+{
+	static const struct word words[] = { { "yes", 0 }, { "no", 1 }, { NULL, 0 } };
+	return word_flag(o, row, words, value, err);
+}
+
 JOBOPT_PARSER(open_mode)
 {
 	static const struct word words[] = { { "append", 1 }, { "a", 1 }, { "truncate", 0 }, { "t", 0 }, { NULL, 0 } };

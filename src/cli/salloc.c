@@ -305,8 +305,12 @@ static void environment_make(const struct jobopt *o, const struct client *c, con
 	for (char **v = environ; *v; v++)
 		envlist_load(env, v, 1);
 	jobenv_add(env, alloc->job, JOBENV_SALLOC, cluster, conf_path(client_conf(c)));
+	if (!o->desc->has_mem_per_cpu)             /* the default memory is not told, as the reference */
+		envlist_unset(env, "SLURM_MEM_PER_CPU");
+	if (o->no_torch)
+		envlist_set(env, "SLURM_EXPORT_TORCH", "no");
 	if (o->gpus_per_node)
-		envlist_set(env, "SLURM_GPUS_PER_NODE", o->gpus_per_node);
+		envlist_set(env, "SLURM_GPUS_PER_NODE", str_starts(o->gpus_per_node, "gres/gpu:") ? o->gpus_per_node + 9 : o->gpus_per_node);
 	envlist_set(env, "SLURM_SUBMIT_DIR", here ? here : "/");
 	envlist_set(env, "SLURM_SUBMIT_HOST", o->desc->alloc_node ? o->desc->alloc_node : "localhost");
 	free(here);

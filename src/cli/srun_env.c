@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "cli/srun.h"
 #include "cli/submit.h"
@@ -24,17 +25,31 @@ static void load_user(const struct srun *s, struct envlist *e)
 static void set_options(const struct srun *s, struct envlist *e)
 {
 	const Pb__JobDesc *d = s->o.desc;
-	const struct { const char *name, *value; } texts[] = { { "SLURM_DISTRIBUTION", d->distribution }, { "SLURM_HINT", d->hint },
-		{ "SLURM_TRES_PER_TASK", d->tres_per_task }, { "SLURM_CPU_BIND", d->cpu_bind }, { "SLURM_MEM_BIND", d->mem_bind } };
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		if (texts[i].value)
-			envlist_set(e, texts[i].name, texts[i].value);
-	if (d->has_cpus_per_task)
+	if (d->tres_per_task)
+		envlist_set(e, "SLURM_TRES_PER_TASK", d->tres_per_task);
+	if (d->has_cpus_per_task) {
 		envlist_setf(e, "SLURM_CPUS_PER_TASK", "%u", d->cpus_per_task);
+		if (!d->tres_per_task)
+			envlist_setf(e, "SLURM_TRES_PER_TASK", "cpu=%u", d->cpus_per_task);
+	}
+	if (d->has_ntasks_per_tres)
+		envlist_setf(e, "SLURM_NTASKS_PER_TRES", "%u", d->ntasks_per_tres);
+	if (jobopt_is_set(&s->o, JO_job_name))
+		envlist_set(e, "SLURM_JOB_NAME", d->name);
 	if (d->has_overcommit && d->overcommit)
 		envlist_set(e, "SLURM_OVERCOMMIT", "1");
 	if (d->has_ntasks_per_node)
 		envlist_setf(e, "SLURM_NTASKS_PER_NODE", "%u", d->ntasks_per_node);
+}
+
+/* In a job of others the distribution is always told, in one of our own only when it was asked for, or when memory was: as the reference. */
+static void set_distribution(const struct srun *s, struct envlist *e)
+{
+	const Pb__JobDesc *d = s->o.desc;
+	if (d->distribution)
+		envlist_setf(e, "SLURM_DISTRIBUTION", "%.*s", (int)strcspn(d->distribution, "="), d->distribution);
+	else if (!s->is_own_job || d->has_mem_per_node || d->has_mem_per_cpu)
+		envlist_set(e, "SLURM_DISTRIBUTION", s->task_count <= s->node_count ? "cyclic" : "block");
 }
 
 void env_fill(const struct srun *s, struct envlist *e)
@@ -43,6 +58,9 @@ void env_fill(const struct srun *s, struct envlist *e)
 	load_user(s, e);
 	if (s->job && (s->is_own_job || !in || strtoul(in, NULL, 10) != s->job_id)) {
 		jobenv_add(e, s->job, JOBENV_SRUN, conf_str(s->conf, CONF_ClusterName), conf_path(s->conf));
+		if (!s->o.desc->has_mem_per_cpu)
+			envlist_unset(e, "SLURM_MEM_PER_CPU");
+		envlist_unset(e, "SLURM_HINT");
 		if (s->o.desc->work_dir && s->is_own_job)
 			envlist_set(e, "SLURM_SUBMIT_DIR", s->o.desc->work_dir);
 		if (s->o.desc->alloc_node && s->is_own_job)
@@ -54,6 +72,8 @@ void env_fill(const struct srun *s, struct envlist *e)
 			envlist_set(e, "SLURM_JOB_GROUP", s->job->group);
 	}
 	set_options(s, e);
+	set_distribution(s, e);
+	envlist_setf(e, "SRUN_DEBUG", "%d", (int)(s->o.quiet ? LOG_L_ERROR : LOG_L_INFO + s->o.verbose));
 	if (!s->o.preserve_env)
 		envlist_setf(e, "SLURM_NNODES", "%zu", s->node_count);
 }

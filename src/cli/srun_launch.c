@@ -113,6 +113,16 @@ static char *gpu_bind_of(const char *tres_bind)
 	return (char *)(str_starts(tres_bind, "gres/gpu:") ? tres_bind + 9 : tres_bind);
 }
 
+/* What was asked for; a hint or a number of threads a core implies a binding. */
+static char *cpu_bind_of(const Pb__JobDesc *d)
+{
+	if (d->cpu_bind)
+		return d->cpu_bind;
+	if (d->hint && strstr(d->hint, "bound"))
+		return "cores";
+	return (d->hint && strstr(d->hint, "multithread")) || d->has_threads_per_core ? "threads" : NULL;
+}
+
 static void fill_rest(struct srun *s, Pb__LaunchSpec *m)
 {
 	const Pb__JobDesc *d = s->o.desc;
@@ -121,12 +131,14 @@ static void fill_rest(struct srun *s, Pb__LaunchSpec *m)
 	m->cwd = d->work_dir;
 	m->has_kill_on_bad_exit = s->o.kill_on_bad_exit >= 0;
 	m->kill_on_bad_exit = s->o.kill_on_bad_exit > 0;
-	m->cpu_bind = d->cpu_bind;
+	m->cpu_bind = cpu_bind_of(d);
 	m->mem_bind = d->mem_bind;
 	m->gpu_bind = gpu_bind_of(d->tres_bind);
 	m->task_prolog = s->o.task_prolog;
 	m->task_epilog = s->o.task_epilog;
 	m->hint = d->hint;
+	m->has_torch_env = true;
+	m->torch_env = !s->o.no_torch && !conf_has(s->conf, CONF_LaunchParameters, "disable_torch_env");
 	m->mpi_type = s->o.mpi ? s->o.mpi : (char *)conf_str(s->conf, CONF_MpiDefault);
 	m->has_umask = true;
 	m->umask = jobopt_umask();

@@ -124,8 +124,10 @@ int submit_env(struct jobopt *o, struct envlist *ret, struct error *err)
 	envlist_set(ret, "SLURM_SUBMIT_DIR", here ? here : "/");
 	envlist_set(ret, "SLURM_SUBMIT_HOST", o->desc->alloc_node ? o->desc->alloc_node : "localhost");
 	envlist_setf(ret, "SLURM_PRIO_PROCESS", "%d", getpriority(PRIO_PROCESS, 0));
+	if (o->no_torch)                           /* the step's affair: srun reads it */
+		envlist_set(ret, "SLURM_EXPORT_TORCH", "no");
 	if (o->gpus_per_node)
-		envlist_set(ret, "SLURM_GPUS_PER_NODE", o->gpus_per_node);
+		envlist_set(ret, "SLURM_GPUS_PER_NODE", str_starts(o->gpus_per_node, "gres/gpu:") ? o->gpus_per_node + 9 : o->gpus_per_node);
 	if (spec && strcasecmp(spec, "ALL") != 0 && strcasecmp(spec, "NIL") != 0)
 		o->get_user_env = true;
 	if (o->get_user_env) {

@@ -3,6 +3,7 @@
  * Options of the submission that srun must see again inside the job are rows of `option_vars`; the rest is written out. Values and conditions are
  * those observed on 26.05.5 (test/compat/jobenv). A job that was given no task count has one task a node, or, when it holds whole nodes,
  * as many as fit the CPUs. */
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <stdio.h>
@@ -127,7 +128,7 @@ size_t jobenv_tasks(const Pb__JobRecord *job, uint32_t *ret, size_t max)
 
 	if (!job->alloc)
 		return 0;
-	if (job->alloc->n_part && job->alloc->part[0]->has_tasks) {
+	if (asked && job->alloc->n_part && job->alloc->part[0]->has_tasks) {
 		n = 0;
 		for (size_t i = 0; i < job->alloc->n_part; i++)
 			for (size_t k = part_nodes(job->alloc->part[i]); k > 0 && n < max; k--)
@@ -168,7 +169,7 @@ static const struct option_var option_vars[] = {
 	NUM(VAR_U32, "SLURM_NTASKS_PER_GPU", ntasks_per_tres), NUM(VAR_U32, "SLURM_THREADS_PER_CORE", threads_per_core),
 	NUM(VAR_U64, "SLURM_MEM_PER_CPU", mem_per_cpu), NUM(VAR_FLAG, "SLURM_OVERCOMMIT", overcommit),
 	NUM(VAR_U32, "SLURM_DIST_PLANESIZE", plane_size), NUM(VAR_U32, "SLURM_JOB_SEGMENT_SIZE", segment),
-	TEXT("SLURM_DISTRIBUTION", distribution), TEXT("SLURM_HINT", hint), TEXT("SLURM_TRES_PER_TASK", tres_per_task),
+	TEXT("SLURM_HINT", hint), TEXT("SLURM_TRES_PER_TASK", tres_per_task),
 	TEXT("SLURM_TRES_BIND", tres_bind), TEXT("SLURM_GPU_FREQ", tres_freq), TEXT("SLURM_JOB_DEPENDENCY", dependency),
 	TEXT("SLURM_NETWORK", network), TEXT("SLURM_CPU_FREQ_REQ", cpu_freq), TEXT("SLURM_PROFILE", profile),
 	TEXT("SLURM_CONTAINER", container), TEXT("SLURM_JOB_LICENSES", licenses), TEXT("SLURM_JOB_RESERVATION", reservation),
@@ -229,6 +230,10 @@ static void add_options(struct envlist *e, const Pb__JobRecord *job, enum jobenv
 
 	for (size_t i = 0; i < sizeof(option_vars) / sizeof(option_vars[0]); i++)
 		add_option(e, d, &option_vars[i]);
+	if (d->distribution && d->distribution[0])
+		envlist_setf(e, "SLURM_DISTRIBUTION", "%.*s", (int)strcspn(d->distribution, "="), d->distribution);
+	if (d->has_open_append && what == JOBENV_BATCH)
+		envlist_set(e, "SLURM_OPEN_MODE", d->open_append ? "a" : "t");
 	if (d->has_mem_per_node && d->mem_per_node)
 		envlist_setf(e, "SLURM_MEM_PER_NODE", "%llu", (unsigned long long)d->mem_per_node);
 	if (tasks) {
@@ -311,6 +316,15 @@ void jobenv_add_owner(struct envlist *e, const Pb__JobRecord *job)
 	envlist_set(e, "SLURM_OOM_KILL_STEP", d && d->has_oom_kill_step && d->oom_kill_step ? "1" : "0");
 }
 
+static void add_upper(struct envlist *e, const char *name, const char *value)
+{
+	char *text = xstrdup(value);
+	for (char *at = text; *at; at++)
+		*at = (char)toupper((unsigned char)*at);
+	envlist_set(e, name, text);
+	free(text);
+}
+
 void jobenv_add(struct envlist *e, const Pb__JobRecord *job, enum jobenv_for what, const char *cluster, const char *conf_path)
 {
 	const Pb__JobDesc *d = job->desc;
@@ -334,7 +348,7 @@ void jobenv_add(struct envlist *e, const Pb__JobRecord *job, enum jobenv_for wha
 	jobenv_add_owner(e, job);
 	if (job->has_restarts && job->restarts)
 		envlist_setf(e, "SLURM_RESTART_COUNT", "%u", job->restarts);
-	envlist_set(e, "SLURM_JOB_EXCLUSIVE", d && d->exclusive ? (str_eq(d->exclusive, "node") ? "YES" : d->exclusive) : "NO");
+	add_upper(e, "SLURM_JOB_EXCLUSIVE", d && d->exclusive ? d->exclusive : "NO");
 	envlist_set(e, "SLURM_JOB_OVERSUBSCRIBE", d && d->has_oversubscribe && d->oversubscribe ? "YES" : "NO");
 }
 

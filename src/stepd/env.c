@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "model/bind.h"
 #include "model/envlist.h"
 #include "model/jobenv.h"
 #include "stepd/env.h"
@@ -47,23 +48,26 @@ static void env_step_layout(const struct step *s, struct envlist *e)
 }
 
 /* "verbose,map_cpu:0,1" as four variables: the whole, how loud, the kind, and its list. */
-static void env_bind(struct envlist *e, const char *name, const char *bind)
+static void env_bind(struct envlist *e, const char *name, const char *text, bool memory)
 {
-	char var[48], kind[32];
-	if (!bind || !*bind)
+	char var[48];
+	struct bind b;
+	if (!text || !*text || bind_parse(text, memory, &b) < 0)
 		return;
-	bool verbose = str_starts(bind, "verbose") || str_starts(bind, "v,");
-	if (verbose || str_starts(bind, "quiet") || str_starts(bind, "q,"))
-		bind += strcspn(bind, ",") + (strchr(bind, ',') != NULL);
-	const char *colon = strchr(bind, ':');
-	snprintf(kind, sizeof kind, "%.*s", (int)(colon ? colon + 1 - bind : (long)strlen(bind)), bind);
-	envlist_setf(e, name, "%s%s%s", verbose ? "verbose" : "quiet", *bind ? "," : "", bind);
+	char *list = bind_list(&b);
+	const char *kind = bind_kind_name(b.kind, memory), *loud = b.verbose ? "verbose" : "quiet", *colon = list ? ":" : "";
+	envlist_setf(e, name, "%s%s%s%s%s%s", loud, b.prefer ? ",prefer" : "", *kind ? "," : "", kind, colon, list ? list : "");
 	snprintf(var, sizeof var, "%s_VERBOSE", name);
-	envlist_set(e, var, verbose ? "verbose" : "quiet");
+	envlist_set(e, var, loud);
 	snprintf(var, sizeof var, "%s_TYPE", name);
-	envlist_set(e, var, kind);
+	envlist_setf(e, var, "%s%s", kind, colon);
 	snprintf(var, sizeof var, "%s_LIST", name);
-	envlist_set(e, var, colon ? colon + 1 : "");
+	envlist_set(e, var, list ? list : "");
+	snprintf(var, sizeof var, "%s_PREFER", name);
+	if (b.prefer)
+		envlist_set(e, var, "prefer");
+	free(list);
+	bind_fini(&b);
 }
 
 static void env_step_here(const struct step *s, struct envlist *e)
@@ -81,8 +85,8 @@ static void env_step_here(const struct step *s, struct envlist *e)
 	envlist_set(e, "SLURM_PRIO_PROCESS", "0");
 	envlist_set(e, "SLURM_TOPOLOGY_ADDR", s->node);
 	envlist_set(e, "SLURM_TOPOLOGY_ADDR_PATTERN", "node");
-	env_bind(e, "SLURM_CPU_BIND", s->spec->cpu_bind);
-	env_bind(e, "SLURM_MEM_BIND", s->spec->mem_bind);
+	env_bind(e, "SLURM_CPU_BIND", s->spec->cpu_bind, false);
+	env_bind(e, "SLURM_MEM_BIND", s->spec->mem_bind, true);
 	envlist_setf(e, "SLURMD_DEBUG", "%u", s->spec->has_slurmd_debug ? s->spec->slurmd_debug : 2);
 	if (s->cred->job->group)
 		envlist_set(e, "SLURM_JOB_GROUP", s->cred->job->group);

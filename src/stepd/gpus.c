@@ -107,20 +107,40 @@ static size_t narrow(const char *bind, const struct step *s, const struct task *
 	return count;
 }
 
+/* The job asked for GPUs. One that has them only because it has whole nodes does not give them to its steps. */
+static bool job_asked(const struct step *s)
+{
+	const Pb__JobDesc *d = s->cred->job->desc;
+	const char *lists[] = { d ? d->tres_per_job : NULL, d ? d->tres_per_node : NULL, d ? d->tres_per_socket : NULL, d ? d->tres_per_task : NULL };
+	for (size_t i = 0; d && i < sizeof lists / sizeof *lists; i++)
+		if (lists[i] && strstr(lists[i], "gpu"))
+			return true;
+	return !d;
+}
+
+static bool step_asked(const Pb__StepDesc *d)
+{
+	const char *lists[] = { d ? d->tres_per_step : NULL, d ? d->tres_per_node : NULL, d ? d->tres_per_socket : NULL, d ? d->tres_per_task : NULL };
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+		if (lists[i] && strstr(lists[i], "gpu"))
+			return true;
+	return false;
+}
+
 void gpus_env(const struct step *s, const struct task *t, struct envlist *e)
 {
 	uint32_t job[GPUS_MAX], step[GPUS_MAX], mine[GPUS_MAX];
 	uint64_t job_count, step_count;
 	char buf[32];
-	size_t job_n = devices(s->here->job_gres, s->here->n_job_gres, job, &job_count);
+	(void)devices(s->here->job_gres, s->here->n_job_gres, job, &job_count);
 	size_t n = devices(s->here->gres, s->here->n_gres, step, &step_count);
-	const char *names[] = { "SLURM_STEP_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS" };
-	for (size_t i = 0; i < 3; i++)
-		envlist_unset(e, names[i]);
+	bool theirs = job_count && !job_asked(s) && !step_asked(s->cred->desc);
+	envlist_unset(e, "SLURM_STEP_GPUS");
+	envlist_unset(e, "SLURM_GPUS_ON_NODE");
 	for (size_t i = 0; i < sizeof visible / sizeof *visible && (job_count || step_count); i++)
 		envlist_unset(e, visible[i]);
-	if (job_n)
-		envlist_set(e, "SLURM_JOB_GPUS", list_text(job, job_n));
+	if (theirs)
+		return;
 	if (step_count)
 		envlist_setf(e, "SLURM_GPUS_ON_NODE", "%llu", (unsigned long long)step_count);
 	if (!n) {
@@ -128,13 +148,13 @@ void gpus_env(const struct step *s, const struct task *t, struct envlist *e)
 			envlist_set(e, visible[0], "");
 		return;
 	}
-	envlist_set(e, "SLURM_STEP_GPUS", list_text(step, n));
 	const char *bind = binding(s, buf, sizeof buf);
 	size_t k = bind ? narrow(bind, s, t, step, n, mine) : n;
 	char *text = list_text(bind ? mine : step, k);
+	envlist_set(e, "SLURM_STEP_GPUS", text);
 	for (size_t i = 0; i < sizeof visible / sizeof *visible; i++)
 		envlist_set(e, visible[i], text);
-	if (bind && s->cred->desc && s->cred->desc->tres_per_task && tres_get(s->cred->desc->tres_per_task, "gres/gpu")) {
+	if (bind) {
 		envlist_setf(e, "SLURMD_TRES_BIND", "gres/gpu:%s", bind);
 		envlist_setf(e, "SLURM_TRES_BIND", "gres/gpu:%s", bind);
 	}
