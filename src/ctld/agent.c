@@ -36,18 +36,28 @@ struct order {
 	uint64_t due_ms;
 	struct order *next;
 };
+/* The connection to one address. Peers at the same address (emulated nodes) share it; each frame names its node. */
+struct way {
+	char *addr;                  /* "host:port" */
+	struct wire_link *link;
+	struct agent *agent;
+	size_t peers;
+	UT_hash_handle hh;
+};
 struct peer {
 	char *name;
-	struct wire_link *link;
+	struct way *way;
 	struct order *head, **tail;
 	unsigned out;
 	bool wanted;                 /* still configured */
+	bool dropped;                /* out of the table; goes when the last answer on the way has come */
 	struct book_node book;
 	UT_hash_handle hh;
 };
 struct agent {
 	struct ctld *d;
 	struct peer *peers, *ping_next;
+	struct way *ways;
 	size_t peer_count, in_flight;
 	struct order *retry;
 	double ping_debt;
@@ -110,6 +120,15 @@ static void order_free(struct order *o)
 	free(o);
 }
 
+/* Frees a dropped peer when nobody will come back to it. */
+static void peer_rest(struct peer *p)
+{
+	if (!p->dropped || p->out || p->book.asking)
+		return;
+	free(p->name);
+	free(p);
+}
+
 static void order_done(int code, const ProtobufCMessage *rsp, const char *detail, void *arg);
 
 static void peer_push(struct peer *p)
@@ -121,7 +140,7 @@ static void peer_push(struct peer *p)
 			p->tail = &p->head;
 		p->out++;
 		o->d->agent->in_flight++;
-		wire_link_call(p->link, o->rpc, o->load->msg, kind_of(o->rpc)->timeout_ms, order_done, o);
+		wire_link_call_to(p->way->link, p->name, o->rpc, o->load->msg, kind_of(o->rpc)->timeout_ms, order_done, o);
 	}
 }
 
@@ -213,8 +232,11 @@ static void order_done(int code, const ProtobufCMessage *rsp, const char *detail
 	struct peer *p = o->peer;
 	p->out--;
 	o->d->agent->in_flight--;
-	if (code == -ECANCELED) { /* the link is being taken down */
+	if (code == -ECANCELED && p->wanted && !o->d->stopping)
+		code = -ESLURM_COMM; /* the node has moved to another address */
+	if (code == -ECANCELED || p->dropped) {
 		order_free(o);
+		peer_rest(p);
 		return;
 	}
 	if (!(is_transport(code) && retry_later(o))) {
@@ -333,8 +355,11 @@ static void ask_to_register(struct ctld *d, const char *node)
 static void ping_done(int code, const ProtobufCMessage *rsp, const char *detail, void *arg)
 {
 	struct peer *p = arg;
-	if (code == -ECANCELED)
+	if (code == -ECANCELED || p->dropped) {
+		p->book.asking = false;
+		peer_rest(p);
 		return;
+	}
 	bool never_spoke = p->book.contact == BOOK_UNKNOWN;
 	enum book_do what = book_answer(&p->book, code);
 	struct ctld *d = p->book.d;
@@ -355,7 +380,7 @@ static void peer_ping(struct peer *p)
 	Pb__Empty empty = PB__EMPTY__INIT;
 	if (!book_may_ask(&p->book))
 		return;
-	wire_link_call(p->link, RPC_D_PING, &empty.base, (int)(agent_ping_sec(p->book.d) * 1000 < 5000 ? 2000 : 5000), ping_done, p);
+	wire_link_call_to(p->way->link, p->name, RPC_D_PING, &empty.base, (int)(agent_ping_sec(p->book.d) * 1000 < 5000 ? 2000 : 5000), ping_done, p);
 }
 
 void agent_ask(struct ctld *d, const char *node)
@@ -367,9 +392,12 @@ void agent_ask(struct ctld *d, const char *node)
 
 static void link_broke(void *arg)
 {
-	struct peer *p = arg;
-	if (!p->book.d->stopping)
-		peer_ping(p);
+	const struct way *w = arg;
+	if (w->agent->d->stopping)
+		return;
+	for (struct peer *p = w->agent->peers; p; p = p->hh.next)
+		if (p->way == w)
+			peer_ping(p);
 }
 
 void agent_heard(struct ctld *d, const char *node)
@@ -412,13 +440,44 @@ static void on_tick(uv_timer_t *h)
 }
 
 /* --- peers ------------------------------------------------------------------------------------ */
+static struct way *way_take(struct agent *a, const char *addr, uint16_t port)
+{
+	struct way *w;
+	char *key = xasprintf("%s:%u", addr, port);
+	HASH_FIND_STR(a->ways, key, w);
+	if (w) {
+		free(key);
+	} else {
+		w = xcalloc(1, sizeof *w);
+		w->addr = key;
+		w->agent = a;
+		w->link = wire_link_create(a->d->loop, a->d->auth, addr, port);
+		wire_link_on_break(w->link, link_broke, w);
+		HASH_ADD_KEYPTR(hh, a->ways, w->addr, strlen(w->addr), w);
+	}
+	w->peers++;
+	return w;
+}
+
+static void way_leave(struct way *w)
+{
+	if (--w->peers)
+		return;
+	HASH_DEL(w->agent->ways, w);
+	wire_link_destroy(w->link); /* its calls end with -ECANCELED now */
+	free(w->addr);
+	free(w);
+}
+
 static void peer_add(struct ctld *d, uint32_t index)
 {
 	uint16_t port;
 	const char *name = core_node_name(d->core, index), *addr = core_node_addr(d->core, index, &port);
 	struct peer *p = peer_find(d->agent, name);
 	if (p) {
-		wire_link_set_addr(p->link, addr, port);
+		struct way *old = p->way;
+		p->way = way_take(d->agent, addr, port);
+		way_leave(old);
 		p->wanted = true;
 		return;
 	}
@@ -427,8 +486,7 @@ static void peer_add(struct ctld *d, uint32_t index)
 	p->tail = &p->head;
 	p->wanted = true;
 	p->book.d = d;
-	p->link = wire_link_create(d->loop, d->auth, addr, port);
-	wire_link_on_break(p->link, link_broke, p);
+	p->way = way_take(d->agent, addr, port);
 	HASH_ADD_KEYPTR(hh, d->agent->peers, p->name, strlen(p->name), p);
 	d->agent->peer_count++;
 }
@@ -453,9 +511,10 @@ static void peer_drop(struct agent *a, struct peer *p)
 		order_free(o);
 	}
 	p->tail = &p->head;
-	wire_link_destroy(p->link); /* its calls end with -ECANCELED now */
-	free(p->name);
-	free(p);
+	p->wanted = false;
+	way_leave(p->way);
+	p->dropped = true;
+	peer_rest(p);
 }
 
 void agent_nodes_changed(struct ctld *d)

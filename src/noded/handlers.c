@@ -3,6 +3,7 @@
  * Who may call is decided before (rpc.def and handlers_policy). What may run is decided here, in launch.c: never by who asks, only by slurmctld's
  * signature, and for steps by the user's own token on top. */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -165,6 +166,14 @@ static const struct { enum rpc rpc; void (*run)(struct noded *, struct wire_req 
 
 void handlers_run(struct wire_req *req, void *arg)
 {
+	const struct noded *n = arg;
+	const char *to = wire_req_to(req);
+	if (to && strcmp(to, n->name)) {
+		char text[600];
+		snprintf(text, sizeof text, "this is the slurmd of node %s, not of %s", n->name, to);
+		wire_reply_error(req, -ESLURM_INVALID_NODE_NAME, text);
+		return;
+	}
 	for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
 		if (handlers[i].rpc == wire_req_rpc(req)) {
 			handlers[i].run(arg, req);

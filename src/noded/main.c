@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "noded/configless.h"
 #include "noded/cred.h"
+#include "noded/emulate.h"
 #include "noded/events.h"
 #include "noded/handlers.h"
 #include "noded/hardware.h"
@@ -149,6 +150,8 @@ int main(int argc, char **argv)
 	n->start_time = (uint64_t)time(NULL);
 	umask(022);
 	uv_loop_init(&n->loop);
+	if (n->opt.emulate)
+		return emulate_main(n);
 	if (noded_load_conf(n, &err) < 0)
 		return fatal(&err);
 	if (n->opt.has_nice && nice(n->opt.nice) < 0)

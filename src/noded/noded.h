@@ -27,6 +27,7 @@ struct noded_options {
 	const char *conf_path, *node_name, *conf_server, *log_file, *stepd_path;
 	bool foreground, clean, rebooted, change_dir;
 	int verbose, nice;
+	unsigned emulate;                 /* so many nodes; 0: be one */
 	bool has_nice;
 };
 

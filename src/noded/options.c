@@ -24,6 +24,7 @@ static const struct { char letter; const char *name, *arg, *help; bool todo; } t
 	{ 'v', NULL, NULL, "log more; may be repeated", false },
 	{ 'V', "version", NULL, "print the version", false },
 	{ 0, "conf-server", "HOST[:PORT]", "fetch the configuration from slurmctld", false },
+	{ 0, "emulate", "N", "play N nodes for measurements: -N and those after it in slurm.conf", false },
 	{ 0, "systemd", NULL, "started from a systemd unit: stay in the foreground", false },
 	{ 'F', NULL, NULL, "dynamic future node", true },
 	{ 'G', NULL, NULL, "print the node's generic resources", true },
@@ -39,6 +40,7 @@ static const struct { char letter; const char *name, *arg, *help; bool todo; } t
 };
 #define ROWS (sizeof table / sizeof *table)
 #define LONG_BASE 1000
+#define EMULATE_MAX 1000000u
 
 static void help_print(void)
 {
@@ -125,6 +127,17 @@ static int take(struct noded_options *o, int value, const char *arg)
 	return -1;
 }
 
+static int emulate_option(struct noded_options *o, const char *arg)
+{
+	unsigned long long n;
+	if (str_to_u64(arg, 1, EMULATE_MAX, &n) < 0) {
+		fprintf(stderr, "slurmd: error: option --emulate needs a number of nodes from 1 to %u, not \"%s\"\n", EMULATE_MAX, arg);
+		return 1;
+	}
+	o->emulate = (unsigned)n;
+	return -1;
+}
+
 int options_parse(struct noded *n, int argc, char **argv)
 {
 	char letters[ROWS * 2 + 1];
@@ -142,6 +155,8 @@ int options_parse(struct noded *n, int argc, char **argv)
 			n->opt.conf_server = optarg;
 		else if (!strcmp(name, "systemd"))
 			n->opt.foreground = true;
+		else if (!strcmp(name, "emulate"))
+			rc = emulate_option(&n->opt, optarg);
 		else
 			rc = take(&n->opt, value, optarg);
 		if (rc >= 0)

@@ -140,9 +140,6 @@ static void cgroup_take(struct noded *n)
 
 int place_take(struct noded *n, struct error *err)
 {
-	struct passwd *pw;
-	const char *user = conf_str(n->conf, CONF_SlurmUser);
-	n->slurm_uid = user && (pw = getpwnam(user)) ? pw->pw_uid : geteuid();
 	n->spool = conf_expand(n->conf, conf_str(n->conf, CONF_SlurmdSpoolDir), n->name);
 	int rc = make_dirs(n->spool, 0755, err);
 	if (rc < 0)
@@ -164,19 +161,28 @@ int place_take(struct noded *n, struct error *err)
 	return 0;
 }
 
-int place_listen(struct noded *n, struct error *err)
+int place_serve(struct noded *n, wire_handler_fn handler, wire_policy_fn policy, void *arg, struct error *err)
 {
-	struct error sack_err = { 0 };
 	uint16_t port = n->self->has_port && n->self->port ? (uint16_t)n->self->port : (uint16_t)conf_num(n->conf, CONF_SlurmdPort);
 	const char *host = n->self->addr ? n->self->addr : n->name;
+	const char *user = conf_str(n->conf, CONF_SlurmUser);
+	struct passwd *pw = user ? getpwnam(user) : NULL;
+	n->slurm_uid = pw ? pw->pw_uid : geteuid();
 	int rc = client_auth_create(n->conf, CLIENT_AUTH_DAEMON, &n->auth, err);
 	if (rc < 0)
 		return rc;
-	rc = wire_server_start(&n->loop, n->auth, host, port, handlers_run, handlers_policy, n, &n->server, err);
+	rc = wire_server_start(&n->loop, n->auth, host, port, handler, policy, arg, &n->server, err);
 	if (rc == -EADDRNOTAVAIL) {                /* NodeAddr is how others see us */
 		log_info("%s is no address of this machine; listening on all of its addresses", host);
-		rc = wire_server_start(&n->loop, n->auth, NULL, port, handlers_run, handlers_policy, n, &n->server, err);
+		rc = wire_server_start(&n->loop, n->auth, NULL, port, handler, policy, arg, &n->server, err);
 	}
+	return rc;
+}
+
+int place_listen(struct noded *n, struct error *err)
+{
+	struct error sack_err = { 0 };
+	int rc = place_serve(n, handlers_run, handlers_policy, n, err);
 	if (rc < 0)
 		return rc;
 	if (client_sack_start(n->conf, &n->loop, n->auth, "slurmd", &n->sack, &sack_err) < 0)

@@ -5,7 +5,9 @@
 const Pb__NodeRecord *place_find(const struct conf *conf, const char *name, struct error *err);
 /* Spool folder, pid file (locked: two slurmds of one node cannot run), cgroup. */
 int place_take(struct noded *n, struct error *err);
-/* Keys, server, token socket. */
+/* Keys and server at the node's address and port. */
+int place_serve(struct noded *n, wire_handler_fn handler, wire_policy_fn policy, void *arg, struct error *err);
+/* The same for slurmd's own calls, and the token socket. */
 int place_listen(struct noded *n, struct error *err);
 /* Take away the cgroups of jobs that are empty: left by a slurmstepd that was killed. */
 void place_sweep_cgroups(struct noded *n);

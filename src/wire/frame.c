@@ -15,13 +15,16 @@ int frame_head_read(const uint8_t raw[FRAME_HEAD], struct frame_head *ret)
 		return -ESLURM_PROTOCOL;
 	if (raw[4] != FRAME_VERSION)
 		return -ESLURM_PROTOCOL_VERSION;
-	if (raw[5] < FRAME_CALL || raw[5] > FRAME_ERROR || be_get(raw + 14, 2))
+	if (raw[5] < FRAME_CALL || raw[5] > FRAME_ERROR)
 		return -ESLURM_PROTOCOL;
 	struct frame_head h = {
 		.kind = raw[5], .rpc = be_get(raw + 6, 2), .seq = be_get(raw + 8, 4), .token_len = be_get(raw + 12, 2),
+		.to_len = be_get(raw + 14, 2),
 		.body_len = be_get(raw + 16, 4), .code = be_get(raw + 20, 4),
 	};
 	if (h.token_len > FRAME_TOKEN_MAX || (h.kind != FRAME_CALL && h.token_len))
+		return -ESLURM_PROTOCOL;
+	if (h.to_len > FRAME_TO_MAX || h.to_len > h.body_len || (h.kind != FRAME_CALL && h.to_len))
 		return -ESLURM_PROTOCOL;
 	if ((h.kind == FRAME_ERROR) != (h.code != 0) || h.code > INT32_MAX)
 		return -ESLURM_PROTOCOL;
@@ -40,6 +43,7 @@ void frame_head_write(const struct frame_head *h, uint8_t raw[FRAME_HEAD])
 	be_put(raw + 6, h->rpc, 2);
 	be_put(raw + 8, h->seq, 4);
 	be_put(raw + 12, h->token_len, 2);
+	be_put(raw + 14, h->to_len, 2);
 	be_put(raw + 16, h->body_len, 4);
 	be_put(raw + 20, h->code, 4);
 }

@@ -7,7 +7,7 @@
  *        6     2  call number (tables/rpc.def); 0 in a refusal
  *        8     4  sequence of the call, chosen by the caller, repeated in its answer
  *       12     2  length of the token; 0 in all but a caller's first frame
- *       14     2  zero
+ *       14     2  length of the receiver's name (FRAME_TO_MAX), the first bytes of the body; 0: whoever listens there
  *       16     4  length of the body
  *       20     4  error code (positive) in FRAME_ERROR, else zero
  *       24    16  MAC: Poly1305 over the 24 bytes before, token and body, under
@@ -29,11 +29,12 @@
 #define FRAME_KEY 32
 #define FRAME_TOKEN_MAX 4096
 #define FRAME_TEXT_MAX 1024   /* body of FRAME_ERROR */
+#define FRAME_TO_MAX 255
 
 enum frame_kind { FRAME_CALL = 1, FRAME_REPLY = 2, FRAME_ERROR = 3 };
 struct frame_head {
 	enum frame_kind kind;
-	uint16_t rpc, token_len;
+	uint16_t rpc, token_len, to_len;
 	uint32_t seq, body_len, code;
 };
 /* 0, -ESLURM_PROTOCOL (not one of ours, or malformed), -ESLURM_PROTOCOL_VERSION. Says nothing about MAC and sizes. */

@@ -26,6 +26,7 @@ struct call {
 	wire_done_fn done;
 	void *arg;
 	bool sent;
+	uint16_t to_len;                 /* the body begins with so many bytes of the receiver's name */
 	size_t len;
 	uint8_t *body;                   /* until sent */
 };
@@ -149,7 +150,7 @@ static const struct stream_ops link_ops = { .head = link_head, .frame = link_fra
 static void call_send(struct wire_link *l, struct call *c)
 {
 	struct attempt *a = l->now;
-	struct frame_head h = { .kind = FRAME_CALL, .rpc = c->row->rpc, .seq = c->seq, .token_len = a->token.len };
+	struct frame_head h = { .kind = FRAME_CALL, .rpc = c->row->rpc, .seq = c->seq, .token_len = a->token.len, .to_len = c->to_len };
 	struct frame_part part[2] = { { a->token.data, a->token.len }, { c->body, c->len } };
 	stream_send(&a->stream, &h, part, 2);
 	a->token.len = 0;
@@ -362,19 +363,23 @@ void wire_link_set_addr(struct wire_link *l, const char *host, uint16_t port)
 	link_down(l, -ESLURM_COMM, &err);
 }
 
-void wire_link_call(struct wire_link *l, enum rpc rpc, const ProtobufCMessage *req, int timeout_ms, wire_done_fn done, void *arg)
+void wire_link_call_to(struct wire_link *l, const char *to, enum rpc rpc, const ProtobufCMessage *req, int timeout_ms, wire_done_fn done, void *arg)
 {
 	const struct rpc_row *row = rpc_row(rpc);
-	assert(row && req->descriptor == row->req && !l->destroyed);
+	size_t to_len = to ? strlen(to) : 0;
+	assert(row && req->descriptor == row->req && !l->destroyed && to_len <= FRAME_TO_MAX);
 	struct call *c = xcalloc(1, sizeof *c);
 	c->row = row;
 	c->seq = ++l->last_seq;
 	c->done = done;
 	c->arg = arg;
 	c->deadline_ms = timeout_ms < 0 ? UINT64_MAX : uv_now(l->loop) + timeout_ms;
-	c->len = protobuf_c_message_get_packed_size(req);
+	c->to_len = (uint16_t)to_len;
+	c->len = to_len + protobuf_c_message_get_packed_size(req);
 	c->body = xmalloc(c->len);
-	protobuf_c_message_pack(req, c->body);
+	if (to_len)
+		memcpy(c->body, to, to_len);
+	protobuf_c_message_pack(req, c->body + to_len);
 	HASH_ADD(hh, l->calls, seq, sizeof c->seq, c);
 	if (l->state == LINK_UP) {
 		call_send(l, c);
@@ -384,6 +389,11 @@ void wire_link_call(struct wire_link *l, enum rpc rpc, const ProtobufCMessage *r
 	uint64_t at = l->state == LINK_IDLE ? uv_now(l->loop) : c->deadline_ms;
 	if (at < l->timer_ms)
 		timer_start(l, at);
+}
+
+void wire_link_call(struct wire_link *l, enum rpc rpc, const ProtobufCMessage *req, int timeout_ms, wire_done_fn done, void *arg)
+{
+	wire_link_call_to(l, NULL, rpc, req, timeout_ms, done, arg);
 }
 
 void wire_link_on_break(struct wire_link *l, void (*fn)(void *arg), void *arg)

@@ -65,6 +65,7 @@ struct wire_req {
 	void *gone_arg;
 	char peer[64];
 	size_t body_len;
+	char *to;                        /* behind the body, or NULL */
 	uint8_t body[];
 };
 struct token_work { uv_work_t uv; struct conn *conn; const struct wire_auth *auth; int rc; struct error err; struct token_facts facts; size_t len; uint8_t data[]; };
@@ -205,6 +206,11 @@ const char *wire_req_peer(const struct wire_req *r)
 	return r->peer;
 }
 
+const char *wire_req_to(const struct wire_req *r)
+{
+	return r->to;
+}
+
 bool wire_req_gone(const struct wire_req *r)
 {
 	return !r->conn;
@@ -223,7 +229,7 @@ static int conn_head(struct stream *st, const struct frame_head *h, struct error
 	const struct rpc_row *row = rpc_row(h->rpc);
 	if (h->kind != FRAME_CALL)
 		return error_set(err, ESLURM_PROTOCOL, "a frame of kind %d where calls are taken", h->kind);
-	if (h->body_len > (row ? row->req_max : UNKNOWN_MAX))
+	if (h->body_len - h->to_len > (row ? row->req_max : UNKNOWN_MAX))
 		return error_set(err, ESLURM_TOO_LARGE, "request %s has %u bytes, at most %u are taken", row ? row->name : "unknown", h->body_len,
 				 row ? row->req_max : UNKNOWN_MAX);
 	if (!st->channel.keyed && !h->token_len && (!row || row->who != RPC_WHO_OPEN))
@@ -308,10 +314,16 @@ static bool call_allowed(const struct conn *c, enum rpc_who who)
 
 static struct wire_req *req_create(struct conn *c, const struct rpc_row *row, const struct frame_head *h, const uint8_t *body)
 {
-	struct wire_req *r = xmalloc(sizeof *r + h->body_len);
-	*r = (struct wire_req){ .conn = c, .row = row, .seq = h->seq, .identity = c->identity, .body_len = h->body_len, .next = c->reqs };
+	size_t len = h->body_len - h->to_len;
+	struct wire_req *r = xmalloc(sizeof *r + h->body_len + 1);
+	*r = (struct wire_req){ .conn = c, .row = row, .seq = h->seq, .identity = c->identity, .body_len = len, .next = c->reqs };
 	memcpy(r->peer, c->peer, sizeof r->peer);
-	memcpy(r->body, body, h->body_len);
+	memcpy(r->body, body + h->to_len, len);
+	if (h->to_len) {
+		r->to = (char *)r->body + len;
+		memcpy(r->to, body, h->to_len);
+		r->to[h->to_len] = 0;
+	}
 	if (r->next)
 		r->next->prev = r;
 	c->reqs = r;
@@ -337,7 +349,7 @@ static int conn_frame(struct stream *st, const struct frame_head *h, const uint8
 		error_send(c, h->rpc, h->seq, ESLURM_ACCESS_DENIED, NULL);
 		return 0;
 	}
-	ProtobufCMessage *msg = wire_unpack(row->req, body, h->body_len);
+	ProtobufCMessage *msg = wire_unpack(row->req, body + h->to_len, h->body_len - h->to_len);
 	if (!msg) {
 		log_debug("%s from uid %u at %s is malformed", row->name, c->identity.uid, c->peer);
 		error_send(c, h->rpc, h->seq, ESLURM_PROTOCOL, NULL);

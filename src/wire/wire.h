@@ -89,6 +89,7 @@ const struct wire_identity *wire_req_identity(const struct wire_req *r);
 const ProtobufCMessage *wire_req_msg(const struct wire_req *r);   /* unpacked; lives as long as r */
 const uint8_t *wire_req_body(const struct wire_req *r, size_t *ret_len);  /* as it came */
 const char *wire_req_peer(const struct wire_req *r);              /* "127.0.0.1:4711" */
+const char *wire_req_to(const struct wire_req *r);                /* the receiver the caller named, or NULL */
 bool wire_req_gone(const struct wire_req *r);                     /* the peer closed; still answer, it is dropped */
 /* Called once when the peer of an unanswered call goes away (long polls). NULL: forget. */
 void wire_req_on_gone(struct wire_req *r, void (*fn)(struct wire_req *, void *), void *arg);
@@ -107,6 +108,8 @@ void wire_link_set_addr(struct wire_link *l, const char *host, uint16_t port);
 /* code 0 and rsp (valid during the callback), or a negative code: refused by the peer, -ESLURM_COMM, -ESLURM_SOCKET_TIMEOUT. */
 typedef void (*wire_done_fn)(int code, const ProtobufCMessage *rsp, const char *detail, void *arg);
 void wire_link_call(struct wire_link *l, enum rpc rpc, const ProtobufCMessage *req, int timeout_ms, wire_done_fn done, void *arg);
+/* The same, for one of several receivers behind one address (emulated nodes), named in the frame. */
+void wire_link_call_to(struct wire_link *l, const char *to, enum rpc rpc, const ProtobufCMessage *req, int timeout_ms, wire_done_fn done, void *arg);
 /* Told when an established connection breaks (a node's death is seen at once). NULL: nobody. */
 void wire_link_on_break(struct wire_link *l, void (*fn)(void *arg), void *arg);
 void wire_link_destroy(struct wire_link *l);       /* calls in flight end with -ECANCELED */
