@@ -138,3 +138,14 @@ int str_to_i64(const char *text, long long min, long long max, long long *ret)
 	*ret = value;
 	return 0;
 }
+
+void str_mask_controls(struct str *s, size_t from)
+{
+	unsigned char *p = (unsigned char *)s->data;
+	for (size_t i = from; i < s->len; i++) {
+		if (p[i] < 0x20 || p[i] == 0x7f)
+			p[i] = '?';
+		else if (p[i] == 0xc2 && p[i + 1] >= 0x80 && p[i + 1] < 0xa0)
+			p[i] = p[i + 1] = '?';
+	}
+}

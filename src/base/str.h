@@ -27,6 +27,8 @@ bool str_eq_nocase(const char *a, const char *b);
 bool str_starts(const char *s, const char *prefix);
 /* Next piece of *cursor up to one of the characters in `delims`, cut off in place; NULL at the end. Empty pieces are returned. */
 char *str_next(char **cursor, const char *delims);
+/* From data[from] on, bytes that act on a terminal (C0, DEL, C1 as UTF-8) become '?': text of one user on the screen of another. */
+void str_mask_controls(struct str *s, size_t from);
 char *str_trim(char *s);                           /* in place: white space off both ends */
 /* Whole text as a decimal number within [min, max]. 0 or -EINVAL / -ERANGE. Nothing may follow. */
 int str_to_u64(const char *text, unsigned long long min, unsigned long long max, unsigned long long *ret);

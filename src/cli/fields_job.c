@@ -23,6 +23,14 @@ GET(cluster) { put_text(out, show_env.cluster, f->absent); }
 GET(rec_text) { put_slice_set(out, msgview_text(&JOB->rec, f->arg), f->absent); }
 GET(rec_num) { put_num_or(out, &JOB->rec, f); }
 GET(rec_time) { put_when(out, jobview_num(JOB, f->arg, 0), f->absent); }
+GET(eligible) { put_when(out, jobview_eligible(JOB), f->absent); }
+GET(tres_per_task)
+{
+	size_t before = out->len;
+	put_tres_per_task(out, JOB);
+	if (out->len == before)
+		str_add(out, f->absent);
+}
 GET(desc_text) { put_slice_set(out, msgview_text(jobview_desc(JOB), f->arg), f->absent); }
 GET(desc_num) { put_num_or(out, jobview_desc(JOB), f); }
 GET(desc_time) { put_when(out, msgview_num(jobview_desc(JOB), f->arg, 0), f->absent); }
@@ -91,7 +99,7 @@ KEY(key_start)
 }
 GET(exclusive) { str_add(out, jobview_exclusive(JOB)); }
 GET(exit_code) { put_exit(out, (uint32_t)jobview_num(JOB, f->arg, 0)); }
-GET(derived_exit) { put_exit(out, (uint32_t)jobview_num(JOB, f->arg, 0) << 8); }   /* kept as a code, not a wait status */
+GET(derived_exit) { put_exit(out, jobview_derived_status(JOB)); }
 GET(group) { put_group(out, msgview_text(&JOB->rec, PB_JobRecord_group), jobview_num(JOB, PB_JobRecord_gid, 0)); }
 GET(user) { put_user(out, msgview_text(&JOB->rec, PB_JobRecord_user), jobview_num(JOB, PB_JobRecord_uid, 0)); }
 GET(licenses_alloc)

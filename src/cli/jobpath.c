@@ -33,6 +33,7 @@ void put_std_path(struct str *out, struct jobview *v, unsigned which, bool expan
 	const struct msgview *d = jobview_desc(v);
 	struct slice given = msgview_text(d, which);
 	char *pattern = slice_dup(given);
+	size_t from = out->len;
 	if (!pattern && msgview_num(d, PB_JobDesc_batch, 0)) {
 		if (which == PB_JobDesc_std_in)
 			pattern = xstrdup("/dev/null");
@@ -48,5 +49,6 @@ void put_std_path(struct str *out, struct jobview *v, unsigned which, bool expan
 	} else if (!expand) {
 		str_add(out, "(null)");
 	}
+	str_mask_controls(out, from);
 	free(pattern);
 }

@@ -187,6 +187,27 @@ void put_job_id(struct str *out, struct jobview *v)
 	str_add(out, many ? "]" : "");
 }
 
+uint32_t jobview_derived_status(const struct jobview *v)
+{
+	return (uint32_t)jobview_num(v, PB_JobRecord_derived_status, jobview_num(v, PB_JobRecord_derived_exit, 0) << 8);
+}
+
+uint64_t jobview_eligible(struct jobview *v)
+{
+	bool waits = jobview_is_pending(v) && jobview_reason(v) == REASON_BEGIN_TIME;
+	return jobview_num(v, PB_JobRecord_eligible_time, waits ? msgview_num(jobview_vol(v), PB_JobVolatile_est_start, 0) : 0);
+}
+
+void put_tres_per_task(struct str *out, struct jobview *v)
+{
+	const struct msgview *d = jobview_desc(v);
+	struct slice more = msgview_text(d, PB_JobDesc_tres_per_task);
+	bool cpus = msgview_has(d, PB_JobDesc_cpus_per_task) && !(more.n > 4 && !memcmp(more.p, "cpu=", 4));
+	if (cpus)
+		str_addf(out, "cpu=%u%s", (unsigned)msgview_num(d, PB_JobDesc_cpus_per_task, 1), more.n ? "," : "");
+	put_slice(out, more, "");
+}
+
 /* The longer text is printed where it only says more than the word does, so that scripts still find the word. */
 void put_job_reason(struct str *out, struct jobview *v)
 {
@@ -194,10 +215,14 @@ void put_job_reason(struct str *out, struct jobview *v)
 	size_t n = strlen(name);
 	struct slice more = job_state_is_final(jobview_state(v)) ? msgview_text(&v->rec, PB_JobRecord_why)
 								 : msgview_text(jobview_vol(v), PB_JobVolatile_reason_desc);
-	if (more.n > n && !memcmp(more.p, name, n))
+	if (more.n > n && !memcmp(more.p, name, n)) {
 		put_slice(out, more, "");
-	else
-		str_add_n(out, name, n);
+		return;
+	}
+	str_add_n(out, name, n);
+	unsigned sig = (unsigned)jobview_num(v, PB_JobRecord_exit_status, 0) & 127;
+	if (jobview_reason(v) == REASON_RAISED_SIGNAL && sig)
+		str_addf(out, ":%u(%s)", sig, strsignal((int)sig));
 }
 
 void put_mem(struct str *out, uint64_t mb)

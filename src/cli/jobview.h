@@ -11,6 +11,7 @@ struct show_env {              /* what getters need to know of the run */
 	uint32_t array_max;        /* SLURM_BITSTR_LEN */
 	bool expand_patterns;
 	bool no_convert;
+	bool preempt;          /* PreemptType is set */
 };
 extern struct show_env show_env;
 /* Reads the environment; now and cluster are set by the command. */
@@ -49,6 +50,12 @@ uint64_t jobview_min_cpus_node(struct jobview *v);
 void put_job_id(struct str *out, struct jobview *v);      /* 5, 5_2, 5_[0-9%2] */
 void put_array_task(struct str *out, struct jobview *v, const char *absent);  /* 2, 0-9%2 */
 void put_job_reason(struct str *out, struct jobview *v);
+/* The worst end of a step, as a wait status (older records know its exit code only). */
+uint32_t jobview_derived_status(const struct jobview *v);
+/* Where it waits for its begin time: that. */
+uint64_t jobview_eligible(struct jobview *v);
+/* "cpu=2,gres/gpu=1": --cpus-per-task and what was asked a task. Nothing when neither was given. */
+void put_tres_per_task(struct str *out, struct jobview *v);
 void put_job_min_memory(struct str *out, struct jobview *v);
 void put_exit(struct str *out, uint32_t wait_status);     /* 3:0, 0:9 */
 void put_sct(struct str *out, struct jobview *v);

@@ -49,9 +49,17 @@ FN(billable)
 	free(text);
 }
 FN(cpus_per_task) { json_num(j, key, true, false, msgview_num(jobview_desc(JOB), PB_JobDesc_cpus_per_task, 1)); }
-FN(derived_exit) { json_exit(j, key, (uint32_t)jobview_num(JOB, PB_JobRecord_derived_exit, 0) << 8, jobview_is_pending(JOB)); }
+FN(derived_exit) { json_exit(j, key, jobview_derived_status(JOB), jobview_is_pending(JOB)); }
 FN(exit_code) { json_exit(j, key, (uint32_t)jobview_num(JOB, PB_JobRecord_exit_status, 0), jobview_is_pending(JOB)); }
 FN(end_time) { json_num(j, key, true, false, jobview_end(JOB)); }
+FN(eligible_time) { json_num(j, key, true, false, jobview_eligible(JOB)); }
+FN(tres_per_task)
+{
+	struct str s = STR_INIT;
+	put_tres_per_task(&s, JOB);
+	json_text(j, key, s.data);
+	str_fini(&s);
+}
 FN(start_time) { json_num(j, key, true, false, jobview_start(JOB)); }
 FN(preemptable) { json_num(j, key, true, false, jobview_is_pending(JOB) ? 0 : jobview_start(JOB)); }
 FN(pre_suspend) { json_num(j, key, true, false, jobview_pre_suspend_sec(JOB)); }

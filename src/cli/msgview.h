@@ -41,12 +41,16 @@ static inline struct slice msgview_text(const struct msgview *v, unsigned n)
 bool msgview_each(const struct msgview *v, unsigned n, size_t *at, struct wire_field *ret);
 
 static inline bool slice_is(struct slice s, const char *text) { return s.p && s.n == __builtin_strlen(text) && !__builtin_memcmp(s.p, text, s.n); }
+/* Text of a record, for a terminal: what would act on it is masked (--json has it as it is). */
 static inline void put_slice(struct str *out, struct slice s, const char *absent)
 {
-	if (s.p)
+	size_t from = out->len;
+	if (s.p) {
 		str_add_n(out, s.p, s.n);
-	else
+		str_mask_controls(out, from);
+	} else {
 		str_add(out, absent);
+	}
 }
 /* The same, where an empty text counts as absent too. */
 static inline void put_slice_set(struct str *out, struct slice s, const char *absent)

@@ -104,7 +104,8 @@ static size_t jobs_make(struct job **ret)
 	size_t n = 0;
 	struct job *j = ret[n++] = job_new(587, "sj.sh", PB__JOB_STATE__FAILED, 1, 3, "node-2", 2, "cpu=2,mem=200M,node=1,billing=2");
 	SET(&j->r, exit_status, 3 << 8);
-	SET(&j->r, derived_exit, 1 << 8);
+	SET(&j->r, derived_exit, 1);
+	SET(&j->r, derived_status, 1 << 8);
 	SET(&j->r, time_limit_min, 5);
 	step_add(j, BATCH, "batch", PB__JOB_STATE__FAILED, 1, 3, 3 << 8, 1);
 	Pb__StepRecord *s = step_add(j, 0, "sleep", PB__JOB_STATE__COMPLETED, 2, 3, 0, 2);

@@ -53,7 +53,13 @@ static const Pb__JobDesc *desc_of(const struct sacct_row *r)
 }
 static const Pb__StepUsage *usage_of(const struct sacct_row *r) { return r->step ? r->step->usage : NULL; }
 static bool is_batch(const struct sacct_row *r) { return r->step && r->step->step_id == STEP_BATCH; }
-static void text(struct str *out, const char *s) { str_add(out, s ? s : ""); }
+static void text(struct str *out, const char *s)
+{
+	size_t from = out->len;
+	str_add(out, s ? s : "");
+	str_mask_controls(out, from);
+}
+
 
 static void hms(struct str *out, uint64_t secs)
 {
@@ -149,7 +155,7 @@ static void tres(struct str *out, const char *list)
 	for (size_t i = 0; i < n; i++) {
 		uint64_t mb;
 		str_add(out, i ? "," : "");
-		if (sacct_env.unit && str_starts(piece_of[i], "mem=") && !mem_parse(piece_of[i] + 4, &mb, NULL)) {
+		if (sacct_env.unit && str_starts(piece_of[i], "mem=") && !mem_parse_printed(piece_of[i] + 4, &mb)) {
 			str_add(out, "mem=");
 			bytes(out, mb << 20);
 		} else {
@@ -264,7 +270,7 @@ static void get_state(struct str *out, const struct sacct_row *r)
 }
 
 static void get_exit_code(struct str *out, const struct sacct_row *r) { put_exit(out, r->step ? r->step->exit_status : r->job->exit_status); }
-static void get_derived_exit_code(struct str *out, const struct sacct_row *r) { if (!r->step) put_exit(out, r->job->derived_exit); }
+static void get_derived_exit_code(struct str *out, const struct sacct_row *r) { if (!r->step) put_exit(out, r->job->has_derived_status ? r->job->derived_status : r->job->derived_exit << 8); }
 
 static void get_flags(struct str *out, const struct sacct_row *r)
 {

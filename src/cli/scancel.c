@@ -25,6 +25,7 @@ static const char cmd[] = "scancel";
 
 struct scancel {
 	char *account, *name, *partition, *qos, *reservation, *state, *user, *nodes, *wckey;
+	uint32_t uid;                /* of `user` */
 	int signal;                  /* 0: terminate */
 	unsigned verbose;
 	bool quiet, batch, full, hurry, interactive, me;
@@ -231,10 +232,14 @@ static int say_result(const struct scancel *s, const Pb__KillResult *r)
 
 	if (r->code == 0)
 		return 0;
+	if (!*r->id) { /* a filter that names what is not there: nothing matches, but say so */
+		fprintf(stderr, "%s: error: %s\n", cmd, r->detail && *r->detail ? r->detail : text);
+		return 0;
+	}
 	if (!silent || (s->verbose && !s->quiet))
 		fprintf(stderr, "%s: error: Kill job error on %s id %.*s: %s\n", cmd, step ? "job step" : "job",
 			step ? (int)strcspn(r->id, ".") : (int)strlen(r->id), r->id, text);
-	if (r->detail && !gone && !str_eq(r->detail, text))
+	if (r->detail && (!gone || step) && !str_eq(r->detail, text))
 		fprintf(stderr, "%s: %s\n", cmd, r->detail);
 	return silent ? 0 : gone && !step ? 1 : (int)(r->code & 0xff);
 }
@@ -278,13 +283,13 @@ static bool list_has(const char *list, const char *word)
 static bool text_fits(const char *filter, const char *value) { return !filter || (value && list_has(value, filter)); }
 
 /* The filters that can be told from a record; slurmctld applies all of them again. */
-static bool job_fits(const struct scancel *s, const Pb__JobRecord *job, const char *user)
+static bool job_fits(const struct scancel *s, const Pb__JobRecord *job)
 {
 	const Pb__JobDesc *d = job->desc;
 
 	return job->state < PB__JOB_STATE__COMPLETED && text_fits(s->account, d ? d->account : NULL) && (!s->name || (d && str_eq(d->name, s->name))) &&
 		text_fits(s->partition, job->state == PB__JOB_STATE__PENDING && d ? d->partition : job->partition) && text_fits(s->qos, d ? d->qos : NULL) &&
-		(!s->state || str_eq(s->state, job_state_name(job->state, 0))) && (!user || str_eq(user, job->user));
+		(!s->state || str_eq(s->state, job_state_name(job->state, 0))) && (!s->user || s->uid == job->uid);
 }
 
 /* The id a person knows the job by; buf. */
@@ -300,7 +305,7 @@ static const char *job_id_text(const Pb__JobRecord *job, char *buf, size_t size)
 }
 
 /* --interactive: replaces what was asked for by what was agreed to. */
-static int ask_all(struct scancel *s, struct client *c, const char *user, struct error *err)
+static int ask_all(struct scancel *s, struct client *c, struct error *err)
 {
 	Pb__JobListReq req = PB__JOB_LIST_REQ__INIT;
 	ProtobufCMessage *msg = NULL;
@@ -323,7 +328,7 @@ static int ask_all(struct scancel *s, struct client *c, const char *user, struct
 	for (size_t i = 0; i < rsp->n_job; i++) {
 		Pb__JobRecord *job = pb__job_record__unpack(NULL, rsp->job[i]->record.len, rsp->job[i]->record.data);
 		const char *id = job ? job_id_text(job, buf, sizeof(buf)) : "";
-		bool fits = job && job_fits(s, job, user);
+		bool fits = job && job_fits(s, job);
 		for (size_t k = 0; fits && k < typed_n; k++)
 			if (is_step(typed[k]) && strtoul(typed[k], NULL, 10) == job->job_id)
 				id = typed[k];
@@ -344,7 +349,7 @@ static bool has_filter(const struct scancel *s)
 	return s->account || s->name || s->partition || s->qos || s->reservation || s->state || s->user || s->nodes || s->wckey;
 }
 
-static void request_fill(const struct scancel *s, const struct passwd *pw, Pb__KillReq *req)
+static void request_fill(const struct scancel *s, Pb__KillReq *req)
 {
 	req->id = s->want;
 	req->n_id = s->want_n;
@@ -354,8 +359,8 @@ static void request_fill(const struct scancel *s, const struct passwd *pw, Pb__K
 	req->has_full = req->full = s->full;
 	req->has_hurry = req->hurry = s->hurry;
 	req->name = s->name;
-	req->has_user_id = pw != NULL;
-	req->user_id = pw ? pw->pw_uid : 0;
+	req->has_user_id = s->user != NULL;
+	req->user_id = s->uid;
 	req->partition = s->partition;
 	req->account = s->account;
 	req->qos = s->qos;
@@ -365,7 +370,7 @@ static void request_fill(const struct scancel *s, const struct passwd *pw, Pb__K
 	req->wckey = s->wckey;
 }
 
-static int kill_all(const struct scancel *s, struct client *c, const struct passwd *pw)
+static int kill_all(const struct scancel *s, struct client *c)
 {
 	Pb__KillReq req = PB__KILL_REQ__INIT;
 	ProtobufCMessage *msg = NULL;
@@ -373,7 +378,7 @@ static int kill_all(const struct scancel *s, struct client *c, const struct pass
 	bool before = !has_filter(s) && !s->signal;
 	int code = 0;
 
-	request_fill(s, pw, &req);
+	request_fill(s, &req);
 	for (size_t i = 0; before && i < s->want_n; i++)
 		say_doing(s, s->want[i]);
 	if (client_call(c, RPC_KILL, &req.base, 0, &msg, &err) < 0) {
@@ -395,12 +400,28 @@ static int kill_all(const struct scancel *s, struct client *c, const struct pass
 	return code;
 }
 
+/* The uid of --user; a number need not be anybody's. */
+static int user_find(struct scancel *s)
+{
+	unsigned long long uid;
+	const struct passwd *pw;
+
+	if (str_to_u64(s->user, 0, UINT32_MAX - 1, &uid) == 0) {
+		s->uid = (uint32_t)uid;
+		return 0;
+	}
+	pw = getpwnam(s->user);
+	if (!pw)
+		return -ENOENT;
+	s->uid = pw->pw_uid;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct scancel s = { 0 };
 	struct client *c = NULL;
 	struct error err = { 0 };
-	struct passwd *pw = NULL;
 	char uid_text[16];
 	int first, code;
 
@@ -422,22 +443,17 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s: error: No job identification provided\n", cmd);
 		return 1;
 	}
-	if (s.user) {
-		char *end;
-		unsigned long uid = strtoul(s.user, &end, 10);
-		pw = *s.user && !*end ? getpwuid((uid_t)uid) : getpwnam(s.user);
-		if (!pw) {
-			fprintf(stderr, "%s: error: Invalid user name: %s\n", cmd, s.user);
-			return 1;
-		}
+	if (s.user && user_find(&s) < 0) {
+		fprintf(stderr, "%s: error: Invalid user name: %s\n", cmd, s.user);
+		return 1;
 	}
-	if (client_open(&c, &err) < 0 || (s.interactive && ask_all(&s, c, pw ? pw->pw_name : NULL, &err) < 0)) {
+	if (client_open(&c, &err) < 0 || (s.interactive && ask_all(&s, c, &err) < 0)) {
 		if (err.line[0])
 			fprintf(stderr, "%s: error: %s\n", cmd, err.line);
 		client_close(c);
 		return 1;
 	}
-	code = s.interactive && s.want_n == 0 ? 0 : kill_all(&s, c, pw);
+	code = s.interactive && s.want_n == 0 ? 0 : kill_all(&s, c);
 	client_close(c);
 	return code;
 }

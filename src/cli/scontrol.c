@@ -119,6 +119,18 @@ struct client *scontrol_client(struct scontrol *s)
 	return s->client_;
 }
 
+void scontrol_missing(struct scontrol *s, const char *fmt, ...)
+{
+	s->exit_code = 1;
+	va_list ap;
+	va_start(ap, fmt);
+	if (!s->quiet) {
+		vprintf(fmt, ap);
+		putchar('\n');
+	}
+	va_end(ap);
+}
+
 void scontrol_fail(struct scontrol *s, const char *fmt, ...)
 {
 	s->exit_code = 1;

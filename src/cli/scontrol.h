@@ -18,6 +18,9 @@ struct client *scontrol_client(struct scontrol *s);
 /* Remember a failure: message to stderr (unless --quiet), exit status 1. */
 void scontrol_fail(struct scontrol *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* The same on stdout, where the reference says that a thing shown does not exist. */
+void scontrol_missing(struct scontrol *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 /* Records as text. */
 void put_job_record(struct str *out, struct jobview *v, const struct scontrol *s);
 void put_step_record(struct str *out, const struct msgview *m, const struct scontrol *s);

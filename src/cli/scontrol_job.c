@@ -76,7 +76,11 @@ static void put_state_lines(struct str *out, struct jobview *v, const struct sco
 	str_add(out, "JobState=");
 	str_add(out, job_state_name(jobview_state(v), jobview_flags(v)));
 	str_add(out, " Reason=");
+	size_t reason = out->len;
 	put_job_reason(out, v);
+	for (; reason < out->len; reason++)
+		if (out->data[reason] == ' ')
+			out->data[reason] = '_';
 	kv_text(out, " Dependency=", msgview_text(&v->rec, PB_JobRecord_dependency_left), "(null)");
 	if (msgview_text(&v->rec, PB_JobRecord_fail_node).n)
 		kv_text(out, " FailedNode=", msgview_text(&v->rec, PB_JobRecord_fail_node), "");
@@ -90,7 +94,7 @@ static void put_state_lines(struct str *out, struct jobview *v, const struct sco
 	if (s->details) {
 		str_add(out, NL(s));
 		str_add(out, "DerivedExitCode=");
-		put_exit(out, (uint32_t)jobview_num(v, PB_JobRecord_derived_exit, 0) << 8);   /* kept as a code */
+		put_exit(out, jobview_derived_status(v));
 	}
 	str_add(out, NL(s));
 }
@@ -113,7 +117,7 @@ static void put_time_lines(struct str *out, struct jobview *v, const struct scon
 		str_add(out, "N/A");
 	str_add(out, NL(s));
 	kv_when(out, "SubmitTime=", jobview_num(v, PB_JobRecord_submit_time, 0), "Unknown");
-	kv_when(out, " EligibleTime=", jobview_num(v, PB_JobRecord_eligible_time, 0), "Unknown");
+	kv_when(out, " EligibleTime=", jobview_eligible(v), "Unknown");
 	str_add(out, NL(s));
 	kv_when(out, "AccrueTime=", jobview_num(v, PB_JobRecord_accrue_time, 0), "Unknown");
 	str_add(out, NL(s));
@@ -121,7 +125,7 @@ static void put_time_lines(struct str *out, struct jobview *v, const struct scon
 	kv_when(out, " EndTime=", jobview_end(v), "Unknown");
 	kv_when(out, " Deadline=", msgview_num(d, PB_JobDesc_deadline, 0), "N/A");
 	str_add(out, NL(s));
-	if (!jobview_is_pending(v) && start) {
+	if (show_env.preempt && !jobview_is_pending(v) && start) {
 		kv_when(out, "PreemptEligibleTime=", start, "Unknown");
 		str_add(out, " PreemptTime=None");
 		str_add(out, NL(s));
@@ -352,9 +356,9 @@ static void put_tail(struct str *out, struct jobview *v, const struct scontrol *
 {
 	static const char *const notes[] = { "Comment=", "AdminComment=", "Extra=" };
 	static const unsigned note_fields[] = { PB_JobDesc_comment, PB_JobDesc_admin_comment, PB_JobDesc_extra };
-	static const char *const tres[] = { "CpusPerTres=", "MemPerTres=", "TresBind=", "TresFreq=", "TresPerJob=", "TresPerNode=", "TresPerSocket=", "TresPerTask=" };
+	static const char *const tres[] = { "CpusPerTres=", "MemPerTres=", "TresBind=", "TresFreq=", "TresPerJob=", "TresPerNode=", "TresPerSocket=" };
 	static const unsigned tres_fields[] = { PB_JobDesc_cpus_per_tres, PB_JobDesc_mem_per_tres, PB_JobDesc_tres_bind, PB_JobDesc_tres_freq,
-		PB_JobDesc_tres_per_job, PB_JobDesc_tres_per_node, PB_JobDesc_tres_per_socket, PB_JobDesc_tres_per_task };
+		PB_JobDesc_tres_per_job, PB_JobDesc_tres_per_node, PB_JobDesc_tres_per_socket };
 	static const struct { const char *key; unsigned field; } path[] = {
 		{ "StdErr=", PB_JobDesc_std_err }, { "StdIn=", PB_JobDesc_std_in }, { "StdOut=", PB_JobDesc_std_out } };
 	const struct msgview *d = jobview_desc(v);
@@ -379,6 +383,15 @@ static void put_tail(struct str *out, struct jobview *v, const struct scontrol *
 	put_switches(out, d, s);
 	put_flags(out, v, s);
 	put_texts(out, d, s, tres, tres_fields, sizeof(tres) / sizeof(tres[0]));
+	if (msgview_text(d, PB_JobDesc_tres_per_task).n || msgview_has(d, PB_JobDesc_cpus_per_task)) {
+		str_add(out, NL(s));
+		str_add(out, "TresPerTask=");
+		put_tres_per_task(out, v);
+	}
+	if (msgview_num(d, PB_JobDesc_ntasks_per_tres, 0)) {
+		str_add(out, NL(s));
+		kv_num(out, "NtasksPerTRES=", msgview_num(d, PB_JobDesc_ntasks_per_tres, 0));
+	}
 	if (msgview_text(d, PB_JobDesc_mail_type).n && !slice_is(msgview_text(d, PB_JobDesc_mail_type), "NONE")) {
 		str_add(out, NL(s));
 		kv_text(out, "MailUser=", msgview_text(d, PB_JobDesc_mail_user).n ? msgview_text(d, PB_JobDesc_mail_user)
@@ -436,7 +449,7 @@ void put_step_record(struct str *out, const struct msgview *m, const struct scon
 	str_add(out, "ResvPorts=(null)");
 	str_add(out, NL(s));
 	str_add(out, "CPUFreqReq=Default");
-	if (msgview_text(m, PB_StepRecord_distribution).n)
+	if (msgview_text(m, PB_StepRecord_distribution).n && msgview_text(m, PB_StepRecord_srun_host).n)
 		kv_text(out, " Dist=", msgview_text(m, PB_StepRecord_distribution), "");
 	str_add(out, NL(s));
 	kv_text(out, "SrunHost:Pid=", msgview_text(m, PB_StepRecord_srun_host), "(null)");

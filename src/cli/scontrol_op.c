@@ -45,7 +45,7 @@ void scontrol_results(struct scontrol *s, const char *id, const Pb__ResultList *
 		if (after)
 			scontrol_fail(s, "%s%s", after, error_text((int)r->code));
 		if (r->detail && *r->detail && strcmp(r->detail, error_text((int)r->code)))
-			scontrol_fail(s, "scontrol: %s", r->detail);
+			scontrol_fail(s, "scontrol: error: %s", r->detail);
 	}
 }
 
@@ -223,7 +223,7 @@ static void simple_call(struct scontrol *s, enum rpc rpc, const ProtobufCMessage
 	if (rc < 0)
 		scontrol_fail(s, "%s: %s", what, error_text(rc));
 	if (rc < 0 && detail && *detail)
-		scontrol_fail(s, "scontrol: %s", detail);
+		scontrol_fail(s, "scontrol: error: %s", detail);
 	free(detail);
 }
 

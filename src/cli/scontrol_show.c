@@ -169,7 +169,7 @@ static void show_step(struct scontrol *s, const char *id)
 	str_fini(&out);
 	free(reply);
 	if (!shown && id)
-		scontrol_fail(s, "Job step %s not found", id);
+		scontrol_missing(s, "Job step %s not found", id);
 	else if (!shown && !s->quiet)
 		printf("No job steps in the system\n");
 }
@@ -220,7 +220,7 @@ static void records_show(struct scontrol *s, const uint8_t *reply, size_t len, u
 			record_put(&out, &all[i], put, s);
 		else {
 			out_flush(&out);
-			scontrol_fail(s, "%s %s not found", what, want->name[w]);
+			scontrol_missing(s, "%s %s not found", what, want->name[w]);
 		}
 	}
 	out_flush(&out);
@@ -451,7 +451,7 @@ static void show_no_licenses(struct scontrol *s, const char *id) { printf("No li
 static void show_no_reservations(struct scontrol *s, const char *id)
 {
 	if (id)
-		scontrol_fail(s, "Reservation %s not found", id);
+		scontrol_missing(s, "Reservation %s not found", id);
 	else
 		printf("No reservations in the system\n");
 }

@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
 #include "cli/scontrol.h"
 #include "cli/scontrol_print.h"
+#include "model/timespec.h"
 #include "proto/controller.pb-c.h"
 
 static const char *const job_keys[] = {
@@ -37,6 +39,14 @@ static bool key_in(const char *key, const char *const *list, size_t n)
 		if (!strcasecmp(key, list[i]))
 			return true;
 	return false;
+}
+/* A key as the list spells it. */
+static const char *key_canonical(const char *key, const char *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcasecmp(key, list[i]))
+			return list[i];
+	return key;
 }
 #define KEY_IN(key, list) key_in(key, list, sizeof(list) / sizeof(list[0]))
 
@@ -118,6 +128,28 @@ static bool keys_check(struct scontrol *s, struct words *w, const char *const *k
 	return true;
 }
 
+/* What can be told wrong without asking the controller, in the words scripts know. */
+static bool job_value_check(struct scontrol *s, const char *key, const char *value)
+{
+	static const char *const limits[] = { "TimeLimit", "TimeMin" }, *const times[] = { "StartTime", "EligibleTime", "EndTime", "Deadline" };
+	static const char *const counts[] = { "NumNodes", "MinNodes" };
+	const char *amount = *value == '+' || *value == '-' ? value + 1 : value;
+	struct error err = { 0 };
+	uint32_t mins;
+	time_t when;
+	if (KEY_IN(key, limits) && timespec_parse_mins(strcmp(value, "-1") ? amount : value, &mins, NULL) < 0)
+		scontrol_fail(s, "scontrol: error: Invalid %s value", key_canonical(key, limits, 2));
+	else if (!strcasecmp(key, "Priority") && strcasecmp(value, "INFINITE") && value[strspn(value, "0123456789")])
+		scontrol_fail(s, "scontrol: error: Invalid Priority value: %s", value);
+	else if (KEY_IN(key, counts) && (!*value || value[strspn(value, "0123456789-")]))
+		scontrol_fail(s, "scontrol: error: \"%s\" is not a valid node count", value);
+	else if (KEY_IN(key, times) && timespec_parse_when(value, time(NULL), 0, &when, &err) < 0)
+		scontrol_fail(s, "%s\nscontrol: error: Invalid %s value", err.line, key_canonical(key, times, 4));
+	else
+		return true;
+	return false;
+}
+
 static void update_job(struct scontrol *s, struct words *w)
 {
 	static const char *const user_key[] = { "UserID" };
@@ -142,6 +174,9 @@ static void update_job(struct scontrol *s, struct words *w)
 	}
 	if (!keys_check(s, w, job_keys, sizeof(job_keys) / sizeof(job_keys[0])))
 		return;
+	for (size_t i = 0; i < w->n; i++)
+		if (!job_value_check(s, w->kv[i].key, w->kv[i].value))
+			return;
 	if (by_name)
 		req.name = id;
 	for (char *one; !by_name && (one = str_next(&cursor, ","));) {
@@ -179,7 +214,7 @@ static void one_result(struct scontrol *s, enum rpc rpc, const ProtobufCMessage 
 	else if (r->code)
 		scontrol_fail(s, "%s%s", what, error_text((int)r->code));
 	if (r->code && r->detail && *r->detail && strcmp(r->detail, error_text((int)r->code)))
-		scontrol_fail(s, "scontrol: %s", r->detail);
+		scontrol_fail(s, "scontrol: error: %s", r->detail);
 	protobuf_c_message_free_unpacked(msg, NULL);
 }
 

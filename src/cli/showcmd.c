@@ -39,6 +39,8 @@ struct client *show_open(void)
 	if (client_open(&c, &err) < 0)
 		exit(show_fail(&err));
 	show_env.cluster = conf_str(client_conf(c), CONF_ClusterName);
+	const char *preempt = conf_str(client_conf(c), CONF_PreemptType);
+	show_env.preempt = preempt && !strstr(preempt, "none");
 	return c;
 }
 

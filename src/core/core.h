@@ -154,6 +154,7 @@ bool core_job_is_finished(const struct core_job *j);
 bool core_job_is_running(const struct core_job *j);
 /* First partition of the job (for hidden partitions). */
 const char *core_job_partition(const struct core_job *j);
+uint32_t core_job_blocked(const struct core_job *j); /* REASON_*: what it waited for last, other than room or its turn */
 /* The encoded JobRecord, cached; valid until the job changes. */
 const uint8_t *core_job_blob(const struct core *c, const struct core_job *j, size_t *ret_len);
 /* Fill what moves by itself; strings live until the next core_step. */

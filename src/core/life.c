@@ -69,7 +69,7 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 		xfree(j->x->why);
 		xfree(j->x->nodes);
 		xfree(j->x->tres_alloc);
-		j->x->end_reason = 0;
+		j->x->end_reason = j->x->derived_exit = j->x->derived_status = 0;
 	}
 	job_set_limit_timer(c, j);
 	array_running(c, j, 1);
@@ -338,6 +338,14 @@ uint32_t run_of(const struct core_job *j) { return j->requeue_pending ? j->resta
 
 /* --- what nodes report ------------------------------------------------------------------------ */
 
+/* What its node says of a step that could not start goes behind the reason: which file, and what is wrong with it. */
+static void end_why(struct core_job *j, uint32_t status, const char *text)
+{
+	char *why = xasprintf("%s:%u, %.*s", reason_name(REASON_RAISED_SIGNAL), status & 127, 1000, text);
+	free(job_x(j)->why);
+	j->x->why = why;
+}
+
 static void end_by_status(struct core *c, struct core_job *j, uint32_t status, bool oom)
 {
 	uint32_t sig = status & 127, code = status >> 8 & 255;
@@ -365,6 +373,8 @@ void job_batch_done(struct core *c, struct core_job *j, uint32_t node, const Pb_
 	int at = job_at_node(j, node);
 	if (e->clean && at >= 0 && j->alloc->on[at].state != ON_FREE)
 		node_release(c, j, (uint32_t)at);
+	if (live && e->has_error && e->text)
+		end_why(j, e->status, e->text);
 	if (live)
 		end_by_status(c, j, e->status, e->oom);
 	else if (j->state != PB__JOB_STATE__PENDING && !j->has_exit) {

@@ -180,6 +180,7 @@ static void register_known(struct core *c, struct core_node *n, const Pb__NodeRe
 	}
 	facts_take(n, q->node);
 	n->registered = true;
+	n->last_busy_ms = n->last_busy_ms ? n->last_busy_ms : c->now_ms;
 	n->flags &= ~(uint32_t)(NODEF_NOT_RESPONDING | NODEF_INVALID_REG);
 	char *problem = hardware_problem(c, n, q);
 	if (n->base == NODE_UNKNOWN || (n->base == NODE_DOWN && !problem && may_return(c, n))) {

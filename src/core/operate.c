@@ -88,7 +88,7 @@ static int op_suspend(struct core *c, struct core_job *j, const struct core_even
 	if (j->state == PB__JOB_STATE__SUSPENDED)
 		return error_set(err, ESLURM_SUSPENDED, "job %u is suspended already", j->id);
 	if (j->state != PB__JOB_STATE__RUNNING)
-		return job_state_is_final(j->state) ? error_set(err, ESLURM_JOB_FINISHED, "job %u has ended", j->id) : error_set(err, ESLURM_JOB_PENDING, "job %u has not started", j->id);
+		return job_state_is_final(j->state) ? error_set(err, ESLURM_ALREADY_DONE, "job %u has ended", j->id) : error_set(err, ESLURM_JOB_PENDING, "job %u has not started", j->id);
 	j->state = PB__JOB_STATE__SUSPENDED;
 	j->suspend = now_sec(c);
 	suspend_nodes(c, j, true);
@@ -99,7 +99,7 @@ static int op_resume(struct core *c, struct core_job *j, const struct core_event
 {
 	(void)ev;
 	if (j->state != PB__JOB_STATE__SUSPENDED)
-		return job_state_is_final(j->state) ? error_set(err, ESLURM_JOB_FINISHED, "job %u has ended", j->id) : error_set(err, ESLURM_NOT_RUNNING, "job %u is not suspended", j->id);
+		return job_state_is_final(j->state) ? error_set(err, ESLURM_ALREADY_DONE, "job %u has ended", j->id) : error_set(err, ESLURM_NOT_RUNNING, "job %u is not suspended", j->id);
 	j->state = PB__JOB_STATE__RUNNING;
 	j->susp_total += now_sec(c) - j->suspend;
 	j->suspend = now_sec(c);
@@ -143,16 +143,16 @@ static int op_top(struct core *c, struct core_job *j, const struct core_event *e
 	return 0;
 }
 
-static const struct { Pb__JobOpReq__Op op; op_fn fn; bool oper_only; } op_table[] = {
-	{ PB__JOB_OP_REQ__OP__HOLD, op_hold, false },
-	{ PB__JOB_OP_REQ__OP__UHOLD, op_hold, false },
-	{ PB__JOB_OP_REQ__OP__RELEASE, op_release, false },
-	{ PB__JOB_OP_REQ__OP__REQUEUE, op_requeue, false },
-	{ PB__JOB_OP_REQ__OP__REQUEUE_HOLD, op_requeue, false },
-	{ PB__JOB_OP_REQ__OP__SUSPEND, op_suspend, true },
-	{ PB__JOB_OP_REQ__OP__RESUME, op_resume, true },
-	{ PB__JOB_OP_REQ__OP__TOP, op_top, true },
-	{ PB__JOB_OP_REQ__OP__NOTIFY, op_notify, false },
+static const struct { Pb__JobOpReq__Op op; op_fn fn; bool oper_only; int other; } op_table[] = { /* other: the refusal of another user */
+	{ PB__JOB_OP_REQ__OP__HOLD, op_hold, false, ESLURM_INVALID_USER_ID },
+	{ PB__JOB_OP_REQ__OP__UHOLD, op_hold, false, ESLURM_INVALID_USER_ID },
+	{ PB__JOB_OP_REQ__OP__RELEASE, op_release, false, ESLURM_INVALID_USER_ID },
+	{ PB__JOB_OP_REQ__OP__REQUEUE, op_requeue, false, ESLURM_ACCESS_DENIED },
+	{ PB__JOB_OP_REQ__OP__REQUEUE_HOLD, op_requeue, false, ESLURM_ACCESS_DENIED },
+	{ PB__JOB_OP_REQ__OP__SUSPEND, op_suspend, true, ESLURM_ACCESS_DENIED },
+	{ PB__JOB_OP_REQ__OP__RESUME, op_resume, true, ESLURM_ACCESS_DENIED },
+	{ PB__JOB_OP_REQ__OP__TOP, op_top, true, ESLURM_ACCESS_DENIED },
+	{ PB__JOB_OP_REQ__OP__NOTIFY, op_notify, false, ESLURM_INVALID_USER_ID },
 };
 
 static int operate_one(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err)
@@ -161,7 +161,7 @@ static int operate_one(struct core *c, struct core_job *j, const struct core_eve
 		if (op_table[i].op != ev->job_op->op)
 			continue;
 		if ((j->uid != ev->by.uid || op_table[i].oper_only) && !ev->by.oper)
-			return error_set(err, ESLURM_ACCESS_DENIED, op_table[i].oper_only ? "this is for operators (job %u)" : "job %u belongs to another user", j->id);
+			return error_set(err, op_table[i].other, op_table[i].oper_only ? "this is for operators (job %u)" : "job %u belongs to another user", j->id);
 		return op_table[i].fn(c, j, ev, err);
 	}
 	return error_set(err, ESLURM_NOT_SUPPORTED, "job operation %d is not known", (int)ev->job_op->op);

@@ -198,7 +198,9 @@ static void promise_enter(struct core *c, struct promise *p)
 		n->plan[n->plan_n++] = (struct planned){ p, i };
 		bitset_set(c->promised, n->index);
 	}
-	c->promise_n++;
+	assert(c->promise_n <= PROMISE_MAX);
+	p->index = c->promise_n;
+	c->promises[c->promise_n++] = p;
 }
 
 bool promise_make(struct core *c, struct shape *s, struct core_job *j)
@@ -238,7 +240,8 @@ void promise_drop(struct core *c, struct core_job *j)
 		if (!--n->plan_n)
 			bitset_clear(c->promised, n->index);
 	}
-	c->promise_n--;
+	c->promises[p->index] = c->promises[--c->promise_n];
+	c->promises[p->index]->index = p->index;
 	j->promise = NULL;
 	free(p);
 }

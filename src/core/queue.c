@@ -187,6 +187,9 @@ void queue_update(struct core *c, struct core_job *j)
 	if (j->wait == REASON_NONE) {
 		j->shown = REASON_NONE;
 		queue_insert(c, j);
-	} else
+	} else {
 		j->shown = j->wait;
+		if (j->wait != REASON_CLEANING)
+			j->blocked = j->wait;
+	}
 }

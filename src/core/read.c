@@ -27,6 +27,7 @@ uint32_t core_job_id(const struct core_job *j) { return j->id; }
 uint32_t core_job_uid(const struct core_job *j) { return j->uid; }
 bool core_job_is_finished(const struct core_job *j) { return job_state_is_final(j->state); }
 bool core_job_is_running(const struct core_job *j) { return j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED; }
+uint32_t core_job_blocked(const struct core_job *j) { return j->blocked; }
 const char *core_job_partition(const struct core_job *j) { return j->shape->part_n ? j->shape->part_names[0] : NULL; }
 
 const uint8_t *core_job_blob(const struct core *c, const struct core_job *j, size_t *ret_len)
@@ -68,8 +69,12 @@ void core_job_volatile(const struct core *c, const struct core_job *j, Pb__JobVo
 	ret->has_reason = ret->has_priority = true;
 	ret->reason = shown_reason(j);
 	ret->priority = job_priority(c, j);
-	if (j->state != PB__JOB_STATE__PENDING)
+	if (j->state != PB__JOB_STATE__PENDING) {
+		ret->has_last_eval = j->start != 0;
+		ret->last_eval = j->start;
+		ret->scheduler = j->start ? (char *)(j->backfilled ? "Backfill" : "Main") : NULL;
 		return;
+	}
 	if (ret->reason == REASON_REQ_NODE_NOT_AVAIL && j->shape->required)
 		ret->reason_desc = (char *)away_text(c, j);
 	else if (j->x && j->x->wait_text && j->hold == REASON_LAUNCH_FAILED_HELD)
@@ -252,8 +257,8 @@ bool core_counter(const struct core *c, size_t i, const char **ret_name, int64_t
 		{ "jobs_submitted", c->submitted }, { "jobs_started", c->started }, { "jobs_completed", c->completed },
 		{ "jobs_canceled", c->cancelled }, { "jobs_failed", c->failed }, { "jobs_requeued", c->requeued }, { "jobs_known", c->job_n },
 		{ "launches_failed", c->launches_failed }, { "sched_passes", c->passes }, { "placements_tried", c->tries },
-		{ "promises_made", c->planned }, { "promises_held", c->promise_n }, { "shapes", (int64_t)HASH_COUNT(c->shapes) },
-		{ "shapes_waiting", c->shapes_active.count }, { "timers", (int64_t)c->timer_n },
+		{ "promises_made", c->planned }, { "bf_jobs", c->backfilled }, { "promises_held", c->promise_n }, { "shapes", (int64_t)HASH_COUNT(c->shapes) },
+		{ "shapes_waiting", c->shapes_active.count }, { "timers", (int64_t)c->timer_n }, { "next_job_id", c->next_id },
 	};
 	if (i >= sizeof row / sizeof row[0])
 		return false;

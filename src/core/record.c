@@ -148,6 +148,8 @@ static void record_extra(const struct core *c, Pb__JobRecord *m, const struct co
 		SET(end_reason, x->end_reason);
 	if (x->derived_exit)
 		SET(derived_exit, x->derived_exit);
+	if (x->derived_status)
+		SET(derived_status, x->derived_status);
 	if (x->dep_n && j->state == PB__JOB_STATE__PENDING) {
 		char *t = depend_left(c, j);
 		m->dependency_left = arena_strdup(a, t);
@@ -216,6 +218,8 @@ static void record_fill(const struct core *c, Pb__JobRecord *m, struct core_job 
 		SET(held_by_admin, j->hold == REASON_HELD_ADMIN);
 	} else if (j->prio_set)
 		SET(admin_prio, j->prio);
+	if (j->blocked)
+		SET(blocked_reason, j->blocked);
 	record_extra(c, m, j, a);
 	if (j->hold && !m->has_end_reason)
 		SET(end_reason, j->hold);
@@ -396,6 +400,7 @@ static void restore_plain(struct core *c, struct core_job *j, const Pb__JobRecor
 	j->exit_status = m->exit_status;
 	j->restarts = m->restarts;
 	j->next_step = j->step_reserved = m->next_step_id;
+	j->blocked = (uint8_t)m->blocked_reason;
 	j->cancelled_by = m->has_cancel_uid;
 	j->cancel_uid = m->cancel_uid;
 	if (m->has_admin_prio && !m->admin_prio)
@@ -419,6 +424,8 @@ static void restore_plain(struct core *c, struct core_job *j, const Pb__JobRecor
 		job_x(j)->end_reason = m->end_reason;
 	if (m->has_derived_exit)
 		job_x(j)->derived_exit = m->derived_exit;
+	if (m->has_derived_status)
+		job_x(j)->derived_status = m->derived_status;
 }
 
 static void restore_request(struct core *c, struct core_job *j, const Pb__JobRecord *m, struct error *err)

@@ -214,11 +214,25 @@ static void plan_left(struct core *c, uint32_t *budget)
 	}
 }
 
+/* Does somebody wait who comes before j? */
+static bool passes_others(const struct core *c, const struct core_job *j)
+{
+	bool passes = false;
+	for (uint32_t i = 0; i < c->promise_n && !passes; i++)
+		passes = c->promises[i]->job != j && job_before(c->promises[i]->job, j);
+	for (uint32_t i = 0; i < c->unpromised_n && !passes; i++)
+		passes = head(c->unpromised[i]) && head(c->unpromised[i]) != j && job_before(head(c->unpromised[i]), j);
+	return passes;
+}
+
 /* A start may wake or stop others (dependants, throttled tasks): then the heap is made anew. */
 static void start_head(struct core *c, struct shape *s, struct core_job *j, struct core_part *p, struct alloc *a)
 {
+	bool passes = passes_others(c, j);
 	struct core_job *t = array_split(c, j);
 	unpromised_drop(c, s);
+	t->backfilled = passes;
+	c->backfilled += passes;
 	if (t == j)
 		queue_remove(c, j);
 	c->sched_wanted = false;

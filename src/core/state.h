@@ -170,7 +170,7 @@ struct promise_on { uint32_t node, cpus; uint64_t mem; uint32_t gres[GRES_MAX]; 
 struct promise {                /* a planned start */
 	struct core_job *job;
 	uint64_t start_ms, end_ms;
-	uint32_t n, part;
+	uint32_t n, part, index;    /* index: in core->promises */
 	struct promise_on on[];
 };
 
@@ -181,7 +181,7 @@ struct job_extra {              /* what few jobs have */
 	struct depend_ref *dep;
 	uint32_t dep_n;
 	bool dep_any;
-	uint32_t end_reason, derived_exit;
+	uint32_t end_reason, derived_exit, derived_status;
 	uint64_t idem_at_ms;
 	uint8_t idem_key[16], idem_hash[32];
 	bool has_idem;
@@ -196,8 +196,10 @@ struct core_job {
 	uint8_t state;
 	uint8_t wait;               /* REASON_*: why it is not in a queue; REASON_NONE: it is (if PENDING) */
 	uint8_t shown;              /* reason as last seen by the scheduler */
+	uint8_t blocked;            /* last reason that was more than room or its turn */
 	uint32_t flags;             /* JOBF_* */
 	bool batch, requeue, kill_invalid_dep, prio_set, requeue_pending, blob_stale, launching, interactive, split_counted;
+	bool backfilled;            /* it started before another that was to start first */
 	uint8_t hold;               /* REASON_* of the hold, REASON_NONE: not held */
 	uint8_t limit_reason;       /* no partition's limits let it in: the reason, else REASON_NONE */
 	uint32_t prio_at;           /* when the priority was set by hand */
@@ -297,6 +299,7 @@ struct core {
 	struct bitset *gained;      /* nodes that got room since the last pass */
 	bool any_gained, sched_wanted, plan_asked, planning, behind_wake;
 	struct shape **unpromised;  /* their heads failed and hold no promise */
+	struct promise *promises[PROMISE_MAX + 1]; /* and that of --test-only */
 	uint32_t unpromised_n, promise_n;
 	size_t unpromised_cap;
 	struct core_job *end_first, *end_last;
@@ -309,7 +312,7 @@ struct core {
 	bool restoring, restore_changed;
 	char text[4][256];          /* for reading: strings of core_job_volatile */
 	/* counters */
-	int64_t submitted, started, completed, cancelled, failed, passes, tries, planned, launches_failed, requeued, sched_depth;
+	int64_t submitted, started, completed, cancelled, failed, passes, tries, planned, launches_failed, requeued, backfilled;
 };
 
 /* --- who does what (by file) ----------------------------------------------------------------- */

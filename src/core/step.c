@@ -333,9 +333,11 @@ void step_end(struct core *c, struct core_job *j, struct step *s, uint32_t statu
 	s->end_ms = c->now_ms;
 	s->status = status;
 	if (s->state == PB__JOB_STATE__RUNNING)
-		s->state = s->cancelled ? PB__JOB_STATE__CANCELLED : status ? PB__JOB_STATE__FAILED : PB__JOB_STATE__COMPLETED;
+		s->state = s->cancelled || (status & 127) ? PB__JOB_STATE__CANCELLED : status ? PB__JOB_STATE__FAILED : PB__JOB_STATE__COMPLETED;
 	if (!special(s->id) && code && (!j->x || j->x->derived_exit < code))
 		job_x(j)->derived_exit = code;
+	if (!special(s->id) && status && (!j->x || j->x->derived_status < status))
+		job_x(j)->derived_status = status;
 	step_account(c, j, s);
 	step_waits_retry(c, j);
 }

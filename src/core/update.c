@@ -112,9 +112,9 @@ static int set_TIME_LIMIT(struct change *ch, const char *key, const char *v, siz
 	if (timespec_parse_mins(v, &min, NULL) < 0)
 		return bad(ch, key, v, "a time limit");
 	if (sign && (old == TIME_INFINITE || min == TIME_INFINITE))
-		return error_set(ch->err, ESLURM_INVALID_TIME_LIMIT, "a limit of UNLIMITED cannot be added to or taken from");
+		return error_set(ch->err, ESLURM_INVALID_TIME_LIMIT, "Cannot increment/decrement TimeLimit when set to UNLIMITED.");
 	if (sign == '-' && min >= old)
-		return error_set(ch->err, ESLURM_INVALID_TIME_LIMIT, "%u minutes cannot be taken from a limit of %u", min, old);
+		return error_set(ch->err, ESLURM_INVALID_TIME_LIMIT, "TimeLimit decrement larger than current time limit (%u > %u)", min, old);
 	if (sign)
 		min = sign == '+' ? old + min : old - min;
 	if (!min)
@@ -336,7 +336,7 @@ static int update_one(struct core *c, struct core_job *j, const struct core_even
 	struct change ch = { .c = c, .j = j, .ev = ev, .err = err };
 	int r = 0;
 	if (j->uid != ev->by.uid && !ev->by.oper)
-		return error_set(err, ESLURM_ACCESS_DENIED, "job %u belongs to another user", j->id);
+		return error_set(err, ESLURM_INVALID_USER_ID, "job %u belongs to another user", j->id);
 	if (job_state_is_final(j->state))
 		return error_set(err, ESLURM_JOB_FINISHED, "job %u has ended", j->id);
 	ch.d = job_desc(j);

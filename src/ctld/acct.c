@@ -96,8 +96,6 @@ static void queue_event(struct ctld *d, Pb__DbdEvent *e)
 static void add_job(struct ctld *d, const struct core_job *j, const struct core_effect *e)
 {
 	Pb__DbdEvent ev = PB__DBD_EVENT__INIT;
-	Pb__JobVolatile vol = PB__JOB_VOLATILE__INIT;
-	core_job_volatile(d->core, j, &vol);
 	ev.has_job = true;
 	if (e->requeued && e->msg) {
 		ev.job.len = protobuf_c_message_get_packed_size(e->msg);
@@ -110,8 +108,8 @@ static void add_job(struct ctld *d, const struct core_job *j, const struct core_
 		ev.has_requeued = ev.requeued = false;
 	}
 	ev.job.data = (uint8_t *)core_job_blob(d->core, j, &ev.job.len);
-	ev.has_job_reason = vol.has_reason;
-	ev.job_reason = vol.reason;
+	ev.has_job_reason = true;
+	ev.job_reason = core_job_blocked(j);
 	queue_event(d, &ev);
 }
 

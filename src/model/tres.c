@@ -59,16 +59,34 @@ int mem_parse(const char *text, uint64_t *ret_mb, struct error *err)
 void mem_format(uint64_t mb, char *buf, size_t size)
 {
 	static const char units[] = "MGTP";
+	bool half = false;
 	int u = 0;
 
-	while (mb >= 1024 && mb % 1024 == 0 && units[u + 1]) {
+	while (!half && mb >= 1024 && mb % 512 == 0 && units[u + 1]) {
+		half = mb % 1024 != 0;
 		mb /= 1024;
 		u++;
 	}
 	if (mb == 0)
 		snprintf(buf, size, "0");
 	else
-		snprintf(buf, size, "%llu%c", (unsigned long long)mb, units[u]);
+		snprintf(buf, size, half ? "%llu.50%c" : "%llu%c", (unsigned long long)mb, units[u]);
+}
+
+int mem_parse_printed(const char *text, uint64_t *ret_mb)
+{
+	const char *half = strstr(text, ".50");
+	char whole[32];
+	uint64_t unit_mb = 0;
+
+	if (!half)
+		return mem_parse(text, ret_mb, NULL);
+	snprintf(whole, sizeof(whole), "1%s", half + 3);
+	if (mem_parse(whole, &unit_mb, NULL) < 0 || snprintf(whole, sizeof(whole), "%.*s%s", (int)(half - text), text, half + 3) >= (int)sizeof(whole) ||
+	    mem_parse(whole, ret_mb, NULL) < 0)
+		return -EINVAL;
+	*ret_mb += unit_mb / 2;
+	return 0;
 }
 
 /* --- GRES ---------------------------------------------------------------------------------------- */
@@ -269,7 +287,7 @@ uint64_t tres_get(const char *text, const char *name)
 			const char *value = text + len + 1;
 			snprintf(buf, sizeof(buf), "%.*s", (int)strcspn(value, ","), value);
 			if (str_eq(name, "mem"))
-				return mem_parse(buf, &v, NULL) == 0 ? v : 0;
+				return mem_parse_printed(buf, &v) == 0 ? v : 0;
 			return gres_count(buf, &v) == 0 ? v : 0;
 		}
 		text = strchr(text, ',');

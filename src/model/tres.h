@@ -9,6 +9,8 @@
 int mem_parse(const char *text, uint64_t *ret_mb, struct error *err);
 /* As the reference prints it in TRES strings: 1024 -> "1G", 1500 -> "1500M", 0 -> "0". */
 void mem_format(uint64_t mb, char *buf, size_t size);
+/* What mem_format printed, "1.50G" too. 0 or -EINVAL. */
+int mem_parse_printed(const char *text, uint64_t *ret_mb);
 
 /* One element of a GRES request: "gpu", "gpu:2", "gpu:h100:2", "gres/gpu:2", "gres/gpu=2". */
 struct gres_req { char name[32]; char type[64]; uint64_t count; };

@@ -21,6 +21,14 @@ static void memory(void **state)
 	assert_string_equal(buf, "1G");
 	mem_format(1500, buf, sizeof(buf));
 	assert_string_equal(buf, "1500M");
+	mem_format(1536, buf, sizeof(buf));
+	assert_string_equal(buf, "1.50G");
+	mem_format(1280, buf, sizeof(buf));
+	assert_string_equal(buf, "1280M");
+	mem_format(1572864, buf, sizeof(buf));
+	assert_string_equal(buf, "1.50T");
+	assert_int_equal(mem_parse_printed(buf, &v), 0);
+	assert_int_equal(v, 1572864);
 	mem_format(16000, buf, sizeof(buf));
 	assert_string_equal(buf, "16000M");
 	mem_format(0, buf, sizeof(buf));
