@@ -6,7 +6,7 @@
 
 static void check_node(const struct core *c, const struct core_node *n)
 {
-	uint32_t cpus = 0, completing = 0, whole = 0, gres[GRES_MAX] = { 0 };
+	uint32_t cpus = 0, completing = 0, whole = 0, owners = 0, gres[GRES_MAX] = { 0 };
 	uint64_t mem = 0, *used = xcalloc(n->cpu_words + n->dev_words + 1, sizeof *used);
 	for (size_t i = 0; i < n->held_n; i++) {
 		const struct core_job *j = n->held[i].job;
@@ -16,27 +16,35 @@ static void check_node(const struct core *c, const struct core_node *n)
 		uint32_t bits = 0;
 		assert(o->node == n->index && o->state != ON_FREE && o->at == i);
 		for (uint32_t k = 0; k < n->cpu_words + n->dev_words; k++) {
-			assert(!(used[k] & w[k]));
+			assert(!(used[k] & w[k]) || (k < n->cpu_words && j->alloc->share));
+			assert(k >= n->cpu_words || !(w[k] & n->spec[k]));
 			used[k] |= w[k];
 			for (uint64_t x = k < n->cpu_words ? w[k] : 0; x; x &= x - 1)
 				bits++;
 		}
 		assert(bits == o->cpus);
-		cpus += o->cpus;
 		mem += o->mem;
+		owners += j->alloc->user_only;
 		completing += o->state == ON_CLEANING;
 		whole += j->alloc->exclusive;
 		for (uint32_t g = 0; g < n->gres_n; g++)
 			gres[g] += (uint32_t)w[n->cpu_words + n->dev_words + g];
 	}
-	assert(cpus == n->cpus_used && cpus <= n->cpus);
+	for (uint32_t i = 0; i < n->cpus; i++) {
+		uint32_t sharers = 0;
+		cpus += bit_of(used, i);
+		for (size_t k = 0; n->shares && k < n->held_n; k++)
+			sharers += n->held[k].job->alloc->share && bit_of(n->held[k].job->alloc->words + n->held[k].job->alloc->on[n->held[k].at].bits, i);
+		assert(!n->shares || n->shares[i] == sharers);
+	}
+	assert(cpus == n->cpus_used && cpus <= n->cap && owners == n->owners);
 	assert(mem == n->mem_used && (!c->params.select_memory || mem <= n->mem));
 	assert(completing == n->completing && whole == n->whole && (!whole || n->held_n == 1));
 	assert(!memcmp(used, n->used, (n->cpu_words + n->dev_words) * sizeof *used));
 	for (uint32_t g = 0; g < n->gres_n; g++)
 		assert(gres[g] == n->gres[g].used && gres[g] <= n->gres[g].count);
 	assert(bitset_has(c->idle, n->index) == (n->held_n == 0));
-	assert(bitset_has(c->roomy, n->index) == (n->cpus_used < n->cpus && !n->whole));
+	assert(bitset_has(c->roomy, n->index) == (n->cpus_used < n->cap && !n->whole));
 	assert(bitset_has(c->up, n->index) == (node_is_up(n) && !(n->flags & (NODEF_DRAIN | NODEF_FAIL))));
 	assert(bitset_has(c->promised, n->index) == (n->plan_n > 0));
 	free(used);

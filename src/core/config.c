@@ -31,6 +31,7 @@ static void params_load(struct core *c, const struct core_params *p)
 	c->params.cluster = keep_str(p->cluster);
 	c->params.gres_types = keep_str(p->gres_types);
 	c->params.tres_extra = keep_str(p->tres_extra);
+	c->gpu = atom_get(c, "gpu");
 	free((char *)old.cluster);
 	free((char *)old.gres_types);
 	free((char *)old.tres_extra);
@@ -155,22 +156,28 @@ static void node_carry(struct core *c, struct core_node *n, uint32_t index, cons
 {
 	Pb__NodeRecord *old = n->rec;
 	uint64_t *used = n->used, mem_used = n->mem_used;
+	uint16_t *shares = n->shares;
 	uint32_t cpus_used = n->cpus_used, gres_used[GRES_MAX] = { 0 };
 	for (uint32_t g = 0; g < n->gres_n; g++)
 		gres_used[g] = n->gres[g].used;
 	n->rec = NULL;
 	n->used = NULL;
+	n->shares = NULL;
 	node_setup(c, n, rec);
 	n->index = index;
 	if (n->held_n) {
 		free(n->used);
 		n->used = used;
+		n->shares = shares;
+		node_spare_used(n, used);
 		n->cpus_used = cpus_used;
 		n->mem_used = mem_used;
 		for (uint32_t g = 0; g < n->gres_n; g++)
 			n->gres[g].used = gres_used[g];
-	} else
+	} else {
 		free(used);
+		free(shares);
+	}
 	xstr_set(&n->rec->reason, old->reason);
 	xstr_set(&n->rec->reason_user, old->reason_user);
 	n->rec->has_reason_time = old->has_reason_time;

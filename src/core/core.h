@@ -32,6 +32,9 @@ struct core_params {
 	bool select_cores;                /* CR_Core*: allocate whole cores; else CR_CPU */
 	bool select_memory;               /* CR_*_Memory: memory is consumable */
 	bool one_task_per_core;           /* CR_ONE_TASK_PER_CORE */
+	bool select_sockets;              /* CR_Socket*: whole sockets */
+	bool select_lln;                  /* CR_LLN: least loaded nodes first */
+	bool select_block;                /* CR_CORE_DEFAULT_DIST_BLOCK */
 	bool backfill;                    /* sched/backfill */
 	uint32_t bf_window_min, bf_resolution_sec, bf_max_job_test;
 	uint32_t enforce_part_limits;     /* 0 NO, 1 ANY, 2 ALL */

@@ -270,6 +270,8 @@ void job_requeue(struct core *c, struct core_job *j, bool hold, uint32_t flags, 
 	if (j->tasks)
 		j->array->head = j;
 	j->flags = flags | JOBF_REQUEUED | (j->alloc && j->alloc->left ? JOBF_COMPLETING : 0);
+	if (j->shape->least_min)
+		j->time_min = j->shape->time_min; /* --time-min may have lowered it */
 	j->restarts++;
 	j->requeue_pending = true;
 	j->begin = delay_sec ? now_sec(c) + delay_sec : 0;

@@ -43,7 +43,6 @@ static uint32_t part_reason(const struct core *c, const struct core_part *p, con
 {
 	const Pb__PartitionRecord *r = p->rec;
 	uint64_t max_node = r->has_max_mem_per_node ? r->max_mem_per_node : c->params.max_mem_per_node;
-	uint64_t max_cpu = r->has_max_mem_per_cpu ? r->max_mem_per_cpu : c->params.max_mem_per_cpu;
 	if (!list_has(r->allow_accounts, d->account, true) || list_has(r->deny_accounts, d->account, false))
 		return REASON_ACCOUNT_NOT_ALLOWED;
 	if (!list_has(r->allow_qos, d->qos, true) || list_has(r->deny_qos, d->qos, false))
@@ -52,7 +51,7 @@ static uint32_t part_reason(const struct core *c, const struct core_part *p, con
 		return REASON_PARTITION_TIME_LIMIT;
 	if (s->min_nodes > p->max_nodes || s->max_nodes < p->min_nodes)
 		return REASON_PARTITION_NODE_LIMIT;
-	if ((max_node && s->mem_node > max_node) || (max_cpu && s->mem_cpu > max_cpu))
+	if (max_node && (s->mem_node > max_node || (uint64_t)s->mem_cpu * s->cpus_per_task > max_node))
 		return REASON_MAX_MEM_PER_LIMIT;
 	return REASON_NONE;
 }
@@ -68,7 +67,7 @@ int job_reshape(struct core *c, struct core_job *j, const Pb__JobDesc *d, struct
 		return r;
 	k.has_time_limit_min = true;
 	k.time_limit_min = time_of(c, d, part[0]);
-	if ((r = shape_make(c, &k, mask, &s, err)) < 0)
+	if ((r = shape_make(c, &k, j->uid, mask, &s, err)) < 0)
 		return r;
 	j->limit_reason = REASON_NONE;
 	for (uint32_t i = 0; i < s->part_n; i++) {
@@ -83,7 +82,7 @@ int job_reshape(struct core *c, struct core_job *j, const Pb__JobDesc *d, struct
 		j->limit_reason = REASON_NONE;
 	if (mask != UINT32_MAX) {
 		struct shape *limited;
-		r = shape_make(c, &k, mask, &limited, err);
+		r = shape_make(c, &k, j->uid, mask, &limited, err);
 		shape_unref(c, s);
 		if (r < 0)
 			return r;

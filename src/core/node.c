@@ -4,6 +4,34 @@
 #include <stdlib.h>
 
 #include "core/state.h"
+#include "model/idset.h"
+
+/* "0-15" of cores -> bits of CPUs. */
+static uint64_t *near_cpus(const struct core_node *n, const char *cores)
+{
+	struct bitset *b = NULL;
+	uint64_t *w;
+	if (!cores || !cores[0] || idset_parse(cores, n->sockets * n->cores_per_socket, &b, NULL) < 0)
+		return NULL;
+	w = xcalloc((n->cpus + 63) / 64, sizeof *w);
+	bitset_for(b, i)
+		for (uint32_t k = i * n->threads; k < (i + 1) * n->threads; k++)
+			w[k / 64] |= 1ULL << (k % 64);
+	bitset_destroy(b);
+	return w;
+}
+
+/* Links=-1,16,16,16 of a line with one device. */
+static void links_load(struct node_gres *e, const char *links)
+{
+	char *copy = xstrdup(links ? links : ""), *at = copy, *w;
+	if (e->count == 1)
+		while ((w = str_next(&at, ",")) && w[0] && e->links_n < 256) {
+			e->links = xrealloc(e->links, (e->links_n + 1) * sizeof *e->links);
+			e->links[e->links_n++] = (int16_t)strtol(w, NULL, 10);
+		}
+	free(copy);
+}
 
 static void gres_add(struct core *c, struct core_node *n, const char *name, const char *type, uint64_t count, const Pb__NodeGres *g)
 {
@@ -19,14 +47,60 @@ static void gres_add(struct core *c, struct core_node *n, const char *name, cons
 	e->no_index = !(g && g->files);
 	e->bit0 = before;
 	e->first_index = g && g->has_first_index ? g->first_index : first;
+	e->cores = near_cpus(n, g ? g->cores : NULL);
+	links_load(e, g ? g->links : NULL);
 	n->gres_n++;
+}
+
+static void gres_clear(struct core_node *n)
+{
+	for (uint32_t i = 0; i < n->gres_n; i++) {
+		free(n->gres[i].cores);
+		free(n->gres[i].links);
+	}
+	n->gres_n = 0;
+}
+
+static void spec_cpu(struct core_node *n, uint32_t cpu) { n->spec[cpu / 64] |= 1ULL << (cpu % 64); }
+
+/* CoreSpecCount: the last core of each socket in turn, from the last socket down; CpuSpecList: those CPUs (whole cores). */
+static void spec_load(struct core_node *n, const Pb__NodeRecord *rec)
+{
+	struct bitset *b = NULL;
+	uint32_t left = rec->core_spec_count, cores = n->sockets * n->cores_per_socket;
+	free(n->spec);
+	n->spec = xcalloc(n->cpu_words, sizeof *n->spec);
+	if (rec->cpu_spec_list && rec->cpu_spec_list[0] && idset_parse(rec->cpu_spec_list, n->cpus, &b, NULL) >= 0) {
+		bitset_for(b, i)
+			for (uint32_t k = i / n->threads * n->threads; k < (i / n->threads + 1) * n->threads; k++)
+				spec_cpu(n, k);
+		bitset_destroy(b);
+	} else {
+		for (uint32_t i = 0; i < left && i < cores; i++) {
+			uint32_t socket = n->sockets - 1 - i % n->sockets, core = (socket + 1) * n->cores_per_socket - 1 - i / n->sockets;
+			for (uint32_t k = core * n->threads; k < (core + 1) * n->threads; k++)
+				spec_cpu(n, k);
+		}
+	}
+	n->cap = n->cpus;
+	for (uint32_t i = 0; i < n->cpus; i++)
+		n->cap -= bit_of(n->spec, i);
+}
+
+void node_spare_used(struct core_node *n, const uint64_t *words)
+{
+	for (uint32_t i = 0; i < n->cpu_words; i++) {
+		for (uint64_t x = n->spec[i] & words[i]; x; x &= x - 1)
+			n->cap++;
+		n->spec[i] &= ~words[i];
+	}
 }
 
 static void gres_load(struct core *c, struct core_node *n, const Pb__NodeRecord *rec)
 {
 	struct gres_req r[GRES_REQ_MAX];
 	size_t count = 0;
-	n->gres_n = 0;
+	gres_clear(n);
 	for (size_t i = 0; i < rec->n_gres_list && n->gres_n < GRES_MAX; i++)
 		gres_add(c, n, rec->gres_list[i]->name, rec->gres_list[i]->type, rec->gres_list[i]->count, rec->gres_list[i]);
 	if (rec->n_gres_list || !rec->gres || gres_parse(rec->gres, r, GRES_REQ_MAX, &count, NULL) < 0)
@@ -67,6 +141,8 @@ void node_setup(struct core *c, struct core_node *n, const Pb__NodeRecord *rec)
 		bits += n->gres[i].by_device ? n->gres[i].count : 0;
 	n->cpu_words = (n->cpus + 63) / 64;
 	n->dev_words = (bits + 63) / 64;
+	spec_load(n, rec);
+	xfree(n->shares);
 	free(n->used);
 	n->used = xcalloc(n->cpu_words + n->dev_words + 1, sizeof(uint64_t));
 	n->cpus_used = 0;
@@ -83,6 +159,9 @@ void node_destroy(struct core_node *n)
 	free(n->addr);
 	free(n->hostname);
 	free(n->used);
+	free(n->spec);
+	free(n->shares);
+	gres_clear(n);
 	free(n->gres);
 	free(n->held);
 	free(n->plan);
@@ -96,26 +175,49 @@ void node_refresh(struct core *c, struct core_node *n)
 	bool up = node_is_up(n) && !(n->flags & (NODEF_DRAIN | NODEF_FAIL));
 	bool was = bitset_has(c->up, n->index) && bitset_has(c->roomy, n->index);
 	(up ? bitset_set : bitset_clear)(c->up, n->index);
-	(n->cpus_used < n->cpus && !n->whole ? bitset_set : bitset_clear)(c->roomy, n->index);
+	(n->cpus_used < n->cap && !n->whole ? bitset_set : bitset_clear)(c->roomy, n->index);
 	(!n->held_n ? bitset_set : bitset_clear)(c->idle, n->index);
 	if (!was && up && bitset_has(c->roomy, n->index))
 		sched_gained(c, n->index);
 }
 
+/* CPUs that several jobs of a partition share: counted one by one; in use while somebody has them. */
+static void mark_shared(struct core_node *n, const uint64_t *w, bool take)
+{
+	if (!n->shares)
+		n->shares = xcalloc(n->cpus, sizeof *n->shares);
+	for (uint32_t i = 0; i < n->cpus; i++) {
+		if (!bit_of(w, i))
+			continue;
+		assert(take ? !bit_of(n->used, i) || n->shares[i] : n->shares[i] > 0);
+		n->shares[i] = (uint16_t)(n->shares[i] + (take ? 1 : -1));
+		if (n->shares[i] == take) { /* the first has come, the last has gone */
+			n->used[i / 64] ^= 1ULL << (i % 64);
+			n->cpus_used += take ? 1 : -1u;
+		}
+	}
+}
+
 static void mark(struct core_node *n, struct core_job *j, const struct alloc_on *o, bool take)
 {
 	const uint64_t *w = j->alloc->words + o->bits;
-	for (uint32_t i = 0; i < n->cpu_words + n->dev_words; i++) {
+	if (n->cap < n->cpus)
+		node_spare_used(n, w);
+	if (j->alloc->share)
+		mark_shared(n, w, take);
+	for (uint32_t i = j->alloc->share ? n->cpu_words : 0; i < n->cpu_words + n->dev_words; i++) {
 		assert(take ? !(n->used[i] & w[i]) : (n->used[i] & w[i]) == w[i]); /* nothing is given twice, nothing freed twice */
 		n->used[i] ^= w[i];
 	}
 	w += n->cpu_words + n->dev_words;
 	for (uint32_t g = 0; g < n->gres_n; g++)
 		n->gres[g].used += take ? (uint32_t)w[g] : -(uint32_t)w[g];
-	n->cpus_used += take ? o->cpus : -o->cpus;
+	if (!j->alloc->share)
+		n->cpus_used += take ? o->cpus : -o->cpus;
+	n->owners += j->alloc->user_only ? (take ? 1 : -1u) : 0;
 	n->mem_used += take ? o->mem : -o->mem;
 	n->whole += j->alloc->exclusive ? (take ? 1 : -1u) : 0;
-	assert(n->cpus_used <= n->cpus);
+	assert(n->cpus_used <= n->cap);
 }
 
 void node_hold(struct core *c, struct core_job *j, uint32_t at)
@@ -162,5 +264,5 @@ uint32_t node_state_now(const struct core_node *n, uint32_t *ret_flags)
 		return n->base;
 	if (!n->cpus_used)
 		return NODE_IDLE;
-	return n->cpus_used >= n->cpus || n->whole ? NODE_ALLOCATED : NODE_MIXED;
+	return n->cpus_used >= n->cap || n->whole ? NODE_ALLOCATED : NODE_MIXED;
 }

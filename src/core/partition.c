@@ -5,6 +5,18 @@
 
 #include "core/state.h"
 
+/* "NO", "EXCLUSIVE", "YES:4", "FORCE:4"; without a count 4, as the manual says. */
+static void share_load(struct core_part *p, const char *text)
+{
+	const char *count = strchr(text, ':');
+	unsigned long long n = 4;
+	bool force = !strncasecmp(text, "FORCE", 5), yes = !strncasecmp(text, "YES", 3);
+	if (count && str_to_u64(count + 1, 1, 65533, &n) < 0)
+		n = 4;
+	p->share_max = force || yes ? (uint32_t)n : 1;
+	p->share_force = force;
+}
+
 void part_load(struct core *c, struct core_part *p, const Pb__PartitionRecord *rec)
 {
 	if (rec != p->rec) {
@@ -21,6 +33,11 @@ void part_load(struct core *c, struct core_part *p, const Pb__PartitionRecord *r
 	p->default_time_min = r->has_default_time_min ? r->default_time_min : 0;
 	p->state = !strcasecmp(s, "DOWN") ? PART_DOWN : !strcasecmp(s, "DRAIN") ? PART_DRAIN : !strcasecmp(s, "INACTIVE") ? PART_INACTIVE : PART_UP;
 	p->exclusive = r->exclusive && !strcasecmp(r->exclusive, "NODE");
+	p->user_only = r->exclusive && !strcasecmp(r->exclusive, "USER");
+	p->lln = r->lln;
+	p->max_node_cpus = r->has_max_cpus_per_node && r->max_cpus_per_node ? r->max_cpus_per_node : UINT32_MAX;
+	p->max_socket_cpus = r->has_max_cpus_per_socket && r->max_cpus_per_socket ? r->max_cpus_per_socket : UINT32_MAX;
+	share_load(p, r->oversubscribe ? r->oversubscribe : "NO");
 	const char *list = r->nodes_full && r->nodes_full[0] ? r->nodes_full : r->nodes;
 	bitset_destroy(p->nodes);
 	p->nodes = NULL;

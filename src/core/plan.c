@@ -20,7 +20,8 @@ uint64_t job_end_ms(const struct core *c, const struct core_job *j)
 	return end <= c->now_ms ? c->now_ms + 1000 : end;
 }
 
-static uint64_t job_length_ms(const struct core_job *j) { return j->time_min == TIME_INFINITE ? FOREVER_MS : j->time_min * 60000ull; }
+uint64_t length_ms(uint32_t minutes) { return minutes == TIME_INFINITE ? FOREVER_MS : minutes * 60000ull; }
+uint64_t job_length_ms(const struct core_job *j) { return length_ms(j->time_min); }
 
 static void less(struct avail *a, const struct core_node *n, uint32_t cpus, uint64_t mem, const uint32_t *gres, const uint64_t *gres64)
 {
@@ -32,9 +33,11 @@ static void less(struct avail *a, const struct core_node *n, uint32_t cpus, uint
 	}
 }
 
-/* What is free on n at time t, counting promises to jobs before j (and not `except`). */
-static void avail_at(const struct core *c, const struct core_node *n, uint64_t t, const struct core_job *j, const struct promise *except, struct avail *a)
+/* What is free on n at time t, counting promises to jobs before j . */
+static void avail_at(const struct core *c, const struct core_node *n, uint64_t t, const struct when *w, struct avail *a)
 {
+	const struct core_job *j = w->j;
+	uint32_t part = w->part ? w->part->index : UINT32_MAX;
 	avail_full(n, a);
 	for (size_t i = 0; i < n->held_n; i++) {
 		const struct core_job *h = n->held[i].job;
@@ -43,13 +46,16 @@ static void avail_at(const struct core *c, const struct core_node *n, uint64_t t
 			continue;
 		if (h->alloc->exclusive)
 			a->cpus = 0;
+		a->mine += h->part == part ? o->cpus : 0;
 		less(a, n, o->cpus, o->mem, NULL, h->alloc->words + o->bits + n->cpu_words + n->dev_words);
 	}
 	for (uint32_t i = 0; i < n->plan_n; i++) {
 		const struct promise *p = n->plan[i].p;
 		const struct promise_on *o = &p->on[n->plan[i].at];
-		if (p != except && p->job != j && job_before(p->job, j) && p->start_ms <= t && t < p->end_ms)
-			less(a, n, o->cpus, o->mem, o->gres, NULL);
+		if (p->job == j || !job_before(p->job, j) || p->start_ms > t || t >= p->end_ms)
+			continue;
+		less(a, n, o->cpus, o->mem, o->gres, NULL);
+		a->mine += p->part == part ? o->cpus : 0;
 	}
 }
 
@@ -57,60 +63,47 @@ static void lower(struct avail *a, const struct core_node *n, const struct avail
 {
 	a->cpus = b->cpus < a->cpus ? b->cpus : a->cpus;
 	a->mem = b->mem < a->mem ? b->mem : a->mem;
+	a->mine = b->mine > a->mine ? b->mine : a->mine;
 	for (uint32_t g = 0; g < n->gres_n; g++)
 		a->gres[g] = b->gres[g] < a->gres[g] ? b->gres[g] : a->gres[g];
 }
 
 void avail_during(const struct core *c, const struct core_node *n, const struct when *w, struct avail *a)
 {
-	avail_at(c, n, w->start_ms, w->j, NULL, a);
+	avail_at(c, n, w->start_ms, w, a);
 	for (uint32_t i = 0; i < n->plan_n; i++) {
 		const struct promise *p = n->plan[i].p;
 		struct avail then;
 		if (p->job == w->j || !job_before(p->job, w->j) || p->start_ms <= w->start_ms || p->start_ms >= w->end_ms)
 			continue;
-		avail_at(c, n, p->start_ms, w->j, NULL, &then);
+		avail_at(c, n, p->start_ms, w, &then);
 		lower(a, n, &then);
 	}
 }
 
-void avail_spare(const struct core *c, const struct core_job *j, const struct core_node *n, struct avail *a)
+void avail_spare(const struct core *c, const struct when *w, const struct core_node *n, struct avail *a)
 {
-	uint64_t end = c->now_ms + job_length_ms(j);
+	const struct core_job *j = w->j;
 	for (uint32_t i = 0; i < n->plan_n; i++) {
 		const struct promise *p = n->plan[i].p;
 		struct avail then;
-		if (p->job == j || !job_before(p->job, j) || p->start_ms >= end)
+		if (p->job == j || !job_before(p->job, j) || p->start_ms >= w->end_ms)
 			continue;
-		avail_at(c, n, p->start_ms > c->now_ms ? p->start_ms : c->now_ms, j, NULL, &then);
+		avail_at(c, n, p->start_ms > c->now_ms ? p->start_ms : c->now_ms, w, &then);
 		lower(a, n, &then);
 	}
 }
 
 /* --- making one ------------------------------------------------------------------------------- */
 
-struct moment { uint64_t ms; uint32_t node; };
-
-static void moments_sort(struct moment *m, uint32_t n, struct moment *tmp)
-{
-	for (uint32_t w = 1; w < n; w *= 2) { /* merge sort: stable, no recursion */
-		for (uint32_t lo = 0; lo < n; lo += 2 * w) {
-			uint32_t mid = lo + w < n ? lo + w : n, hi = lo + 2 * w < n ? lo + 2 * w : n, i = lo, k = mid;
-			for (uint32_t o = lo; o < hi; o++)
-				tmp[o] = i < mid && (k >= hi || m[i].ms <= m[k].ms) ? m[i++] : m[k++];
-		}
-		memcpy(m, tmp, n * sizeof *m);
-	}
-}
-
 /* The first time from `from` on at which a part of the request fits on n for its whole length. UINT64_MAX: never. */
-static uint64_t node_earliest(const struct core *c, const struct shape *s, const struct core_job *j, const struct core_node *n, uint64_t from)
+static uint64_t node_earliest(const struct core *c, const struct shape *s, const struct core_job *j, const struct core_part *part, const struct core_node *n, uint64_t from)
 {
 	uint64_t t = from;
 	for (uint32_t round = 0; round < n->held_n + n->plan_n + 2; round++) {
-		struct when w = { j, t, t + job_length_ms(j) };
+		struct when w = { j, t, t + job_length_ms(j), part };
 		struct avail a;
-		avail_during(c, n, &w, &a);
+		avail_of(c, s, &w, n, &a);
 		if (fit_tasks(c, s, n, &a))
 			return t;
 		uint64_t next = UINT64_MAX;
@@ -157,7 +150,7 @@ static struct promise *promise_in(struct core *c, struct shape *s, struct core_j
 		bitset_for(s->able[at], i) {
 			if (!bitset_has(c->up, i))
 				continue;
-			uint64_t e = node_earliest(c, s, j, c->node[i], floor);
+			uint64_t e = node_earliest(c, s, j, s->part[at], c->node[i], floor);
 			if (e != UINT64_MAX)
 				m[n++] = (struct moment){ e, i };
 		}
@@ -168,7 +161,7 @@ static struct promise *promise_in(struct core *c, struct shape *s, struct core_j
 				continue;
 			if (i + 1 < n && m[i + 1].ms == m[i].ms)
 				continue;
-			struct when w = { j, m[i].ms, m[i].ms + job_length_ms(j) };
+			struct when w = { j, m[i].ms, m[i].ms + job_length_ms(j), s->part[at] };
 			struct fit *f;
 			uint32_t k = place_choose(c, s, ready, &w, &f);
 			if (!k)

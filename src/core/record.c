@@ -84,6 +84,7 @@ static Pb__Alloc *alloc_message(const struct core *c, const struct core_job *j, 
 	m->nodes = arena_strdup(a, t ? t : "");
 	free(t);
 	m->has_num_nodes = m->has_num_cpus = true;
+	m->has_share = m->share = al && al->share;
 	m->num_nodes = al ? al->n : j->x->nodes_n;
 	m->num_cpus = al ? al->cpus : j->x->cpus_n;
 	if (!al)
@@ -307,7 +308,7 @@ static int restore_gres(const struct core *c, const struct core_node *n, const P
 	return 0;
 }
 
-static int restore_part(struct core *c, struct alloc *a, const Pb__NodeAlloc *p, bool live)
+static int restore_part(struct core *c, struct alloc *a, const Pb__NodeAlloc *p, bool live, bool share)
 {
 	struct bitset *nodes = NULL, *cpus = NULL;
 	if (nodes_bitset(c, p->nodes, &nodes, NULL) < 0)
@@ -329,7 +330,9 @@ static int restore_part(struct core *c, struct alloc *a, const Pb__NodeAlloc *p,
 		if ((r = restore_gres(c, n, p, w)) < 0)
 			break;
 		for (uint32_t k = 0; live && k < n->cpu_words + n->dev_words && !r; k++)
-			r = w[k] & n->used[k] ? -EEXIST : 0;
+			r = (k >= n->cpu_words || !share) && w[k] & n->used[k] ? -EEXIST : 0;
+		for (uint32_t k = 0; live && share && k < n->cpus && !r; k++)
+			r = bit_of(w, k) && bit_of(n->used, k) && !(n->shares && n->shares[k]) ? -EEXIST : 0;
 		if (r < 0)
 			break;
 		a->words_n += words;
@@ -344,11 +347,12 @@ static int restore_part(struct core *c, struct alloc *a, const Pb__NodeAlloc *p,
  * comes after all running ones (restore_cleaning): some of its nodes may have been given to others since its record was written. */
 static int restore_alloc(struct core *c, struct core_job *j, const Pb__Alloc *m, bool live)
 {
+	bool share = m->has_share && m->share;
 	struct alloc *a = xcalloc(1, sizeof *a + (m->num_nodes + 1) * sizeof a->on[0]);
 	int r = m->n_part ? 0 : -EINVAL;
 	for (size_t i = 0; r >= 0 && i < m->n_part; i++) {
 		long n = hostlist_count(m->part[i]->nodes, NULL);
-		r = n < 0 || a->n + (unsigned long)n > m->num_nodes ? -EINVAL : restore_part(c, a, m->part[i], live);
+		r = n < 0 || a->n + (unsigned long)n > m->num_nodes ? -EINVAL : restore_part(c, a, m->part[i], live, share);
 	}
 	if (r < 0) {
 		free(a->words);
@@ -356,6 +360,8 @@ static int restore_alloc(struct core *c, struct core_job *j, const Pb__Alloc *m,
 		return r;
 	}
 	a->exclusive = j->shape->exclusive;
+	a->user_only = j->shape->user_only || (j->part < c->part_n && c->part[j->part]->user_only);
+	a->share = share;
 	j->alloc = a;
 	for (uint32_t i = 0; live && i < a->n; i++)
 		node_hold(c, j, i);
@@ -370,7 +376,9 @@ void restore_cleaning(struct core *c, struct core_job *j)
 		uint32_t words = n->cpu_words + n->dev_words;
 		bool taken = n->whole || (j->alloc->exclusive && n->held_n) || n->mem_used + j->alloc->on[i].mem > n->mem;
 		for (uint32_t k = 0; k < words; k++)
-			taken = taken || (n->used[k] & w[k]);
+			taken = taken || ((k >= n->cpu_words || !j->alloc->share) && (n->used[k] & w[k]));
+		for (uint32_t k = 0; j->alloc->share && k < n->cpus; k++)
+			taken = taken || (bit_of(w, k) && bit_of(n->used, k) && !(n->shares && n->shares[k]));
 		for (uint32_t g = 0; g < n->gres_n; g++)
 			taken = taken || n->gres[g].used + w[words + g] > n->gres[g].count;
 		if (taken)
@@ -445,7 +453,7 @@ static void restore_request(struct core *c, struct core_job *j, const Pb__JobRec
 		Pb__JobDesc plain;
 		pb__job_desc__init(&plain);
 		plain.partition = d->partition;
-		(void)shape_make(c, &plain, UINT32_MAX, &j->shape, NULL);
+		(void)shape_make(c, &plain, j->uid, UINT32_MAX, &j->shape, NULL);
 		j->limit_reason = REASON_BAD_CONSTRAINTS;
 	}
 	if (m->has_time_limit_min)

@@ -226,7 +226,7 @@ static bool passes_others(const struct core *c, const struct core_job *j)
 }
 
 /* A start may wake or stop others (dependants, throttled tasks): then the heap is made anew. */
-static void start_head(struct core *c, struct shape *s, struct core_job *j, struct core_part *p, struct alloc *a)
+static void start_head(struct core *c, struct shape *s, struct core_job *j, struct core_part *p, struct alloc *a, uint32_t minutes)
 {
 	bool passes = passes_others(c, j);
 	struct core_job *t = array_split(c, j);
@@ -236,6 +236,7 @@ static void start_head(struct core *c, struct shape *s, struct core_job *j, stru
 	if (t == j)
 		queue_remove(c, j);
 	c->sched_wanted = false;
+	t->time_min = minutes;
 	job_start(c, t, p, a);
 	if (c->sched_wanted || c->any_gained) {
 		s->dirty = s->queue.count > 0;
@@ -244,19 +245,47 @@ static void start_head(struct core *c, struct shape *s, struct core_job *j, stru
 		heap_push(c, s);
 }
 
-/* Promises cost; they are made only when somebody could really pass: the head fits now, and earlier ones want the same nodes. */
-static struct alloc *place_checked(struct core *c, struct shape *s, struct core_job *j, struct core_part **ret_part, uint32_t *budget, bool *ret_may)
+static void alloc_free(struct alloc *a)
 {
-	struct alloc *a = place_now(c, j, ret_part);
+	if (a)
+		free(a->words);
+	free(a);
+}
+
+/* Promises cost; they are made only when somebody could really pass: the head fits now, and earlier ones want the same nodes. */
+static struct alloc *place_checked(struct core *c, struct shape *s, struct core_job *j, uint32_t minutes, struct core_part **ret_part, uint32_t *budget, bool *ret_may)
+{
+	struct alloc *a = place_now(c, j, minutes, ret_part);
 	int64_t planned = c->planned;
 	if (!a || !c->unpromised_n)
 		return a;
 	*ret_may = protect_earlier(c, s, budget);
 	if (*ret_may && planned == c->planned)
 		return a;
-	free(a->words);
-	free(a);
-	return *ret_may ? place_now(c, j, ret_part) : NULL;
+	alloc_free(a);
+	return *ret_may ? place_now(c, j, minutes, ret_part) : NULL;
+}
+
+/* --time-min: what would disturb others for its whole limit may run for less, as long as fits, at least so long. */
+static struct alloc *place_shorter(struct core *c, struct shape *s, struct core_job *j, struct core_part **ret_part, uint32_t *budget, bool *ret_may, uint32_t *ret_min)
+{
+	uint32_t lo = s->least_min, hi = j->time_min == TIME_INFINITE ? 1440 * 365 : j->time_min;
+	struct alloc *best = place_checked(c, s, j, lo, ret_part, budget, ret_may);
+	while (best && lo + 1 < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		struct core_part *p;
+		struct alloc *a = place_now(c, j, mid, &p);
+		if (!a) {
+			hi = mid;
+			continue;
+		}
+		lo = mid;
+		alloc_free(best);
+		best = a;
+		*ret_part = p;
+	}
+	*ret_min = lo;
+	return best;
 }
 
 void sched_run(struct core *c, uint32_t budget)
@@ -269,9 +298,12 @@ void sched_run(struct core *c, uint32_t budget)
 		struct core_job *j = head(s);
 		struct core_part *p = NULL;
 		bool may = true;
-		struct alloc *a = place_checked(c, s, j, &p, &budget, &may);
+		uint32_t minutes = j->time_min;
+		struct alloc *a = place_checked(c, s, j, minutes, &p, &budget, &may);
+		if (!a && may && s->least_min && c->params.backfill)
+			a = place_shorter(c, s, j, &p, &budget, &may, &minutes);
 		if (a) {
-			start_head(c, s, j, p, a);
+			start_head(c, s, j, p, a, minutes);
 			continue;
 		}
 		if (!may && c->params.backfill) { /* out of budget: it stays dirty */

@@ -7,12 +7,26 @@
 
 #define KEY_FIELDS(X) X(min_nodes) X(max_nodes) X(num_tasks) X(cpus_per_task) X(ntasks_per_node) X(ntasks_per_socket) X(ntasks_per_core) \
 	X(min_cpus_node) X(sockets_per_node) X(cores_per_socket) X(threads_per_core) X(mem_per_node) X(mem_per_cpu) X(tmp_disk) \
-	X(time_limit_min) X(ntasks_per_tres) X(contiguous) X(overcommit) X(spread_job)
+	X(time_limit_min) X(time_min_min) X(ntasks_per_tres) X(contiguous) X(overcommit) X(spread_job) X(use_min_nodes) X(oversubscribe)
 #define KEY_STRINGS(X) X(partition) X(tres_per_job) X(tres_per_node) X(tres_per_socket) X(tres_per_task) X(cpus_per_tres) X(mem_per_tres) \
-	X(features) X(req_nodes) X(exc_nodes) X(exclusive)
+	X(features) X(req_nodes) X(exc_nodes) X(exclusive) X(distribution) X(gres_flags)
 
-static uint8_t *key_make(const Pb__JobDesc *d, uint32_t part_mask, uint32_t *ret_len)
+/* Nodes shared only with jobs of the same user: then it matters whose job it is. */
+static bool by_user(const struct core *c, const Pb__JobDesc *d)
 {
+	char *list = xstrdup(d->partition ? d->partition : ""), *at = list, *w;
+	bool yes = d->exclusive && !strcasecmp(d->exclusive, "user");
+	while ((w = str_next(&at, ","))) {
+		const struct core_part *p = part_find(c, w);
+		yes = yes || (p && p->user_only);
+	}
+	free(list);
+	return yes;
+}
+
+static uint8_t *key_make(const struct core *c, const Pb__JobDesc *d, uint32_t uid, uint32_t part_mask, uint32_t *ret_len)
+{
+	uint32_t last[2] = { part_mask, by_user(c, d) ? uid : UINT32_MAX };
 	Pb__JobDesc k;
 	pb__job_desc__init(&k);
 #define COPY(f) k.has_##f = d->has_##f; k.f = d->f;
@@ -22,10 +36,10 @@ static uint8_t *key_make(const Pb__JobDesc *d, uint32_t part_mask, uint32_t *ret
 	KEY_STRINGS(COPY)
 #undef COPY
 	size_t len = pb__job_desc__get_packed_size(&k);
-	uint8_t *buf = xmalloc(len + sizeof part_mask);
+	uint8_t *buf = xmalloc(len + sizeof last);
 	pb__job_desc__pack(&k, buf);
-	memcpy(buf + len, &part_mask, sizeof part_mask);
-	*ret_len = (uint32_t)(len + sizeof part_mask);
+	memcpy(buf + len, last, sizeof last);
+	*ret_len = (uint32_t)(len + sizeof last);
 	return buf;
 }
 
@@ -79,6 +93,15 @@ static int task_wants(struct core *c, struct shape *s, const char *text, struct 
 	return r;
 }
 
+/* The second word of --distribution: over the sockets of a node. */
+static bool distribution_block(const char *text, bool otherwise)
+{
+	const char *second = text ? strchr(text, ':') : NULL;
+	if (!second || second[1] == '*' || !second[1])
+		return otherwise;
+	return !strncasecmp(second + 1, "block", 5);
+}
+
 static void shape_counts(struct core *c, struct shape *s, const Pb__JobDesc *d)
 {
 	uint32_t per_job = gpu_count(c, &s->job), per_task = gpu_count(c, &s->task), per_node = gpu_count(c, &s->node);
@@ -110,6 +133,7 @@ static void shape_counts(struct core *c, struct shape *s, const Pb__JobDesc *d)
 		s->tasks = s->min_nodes;
 	if (!s->nodes_set && s->max_nodes > s->tasks && !per_job)
 		s->max_nodes = s->tasks;
+	s->many_nodes = !d->use_min_nodes && s->max_nodes > s->min_nodes && (s->spread || (s->nodes_set && s->max_nodes != UINT32_MAX));
 }
 
 static void wants_drop(struct wants *w, uint32_t name)
@@ -142,6 +166,16 @@ static int shape_gpu_totals(struct core *c, struct shape *s, struct error *err)
 	return 0;
 }
 
+/* The same devices may be counted by node or by socket, not both; nor by socket and for the whole job. */
+static int wants_once(const struct core *c, const struct shape *s, struct error *err)
+{
+	for (uint32_t i = 0; i < s->socket.n; i++)
+		for (uint32_t k = 0; k < WANT_MAX; k++)
+			if ((k < s->node.n && s->node.w[k].name == s->socket.w[i].name) || (k < s->job.n && s->job.w[k].name == s->socket.w[i].name))
+				return error_set(err, ESLURM_INVALID_GRES, "%s are asked for by socket and also by node or for the whole job", atom_text(c, s->socket.w[i].name));
+	return 0;
+}
+
 static int shape_fill(struct core *c, struct shape *s, const Pb__JobDesc *d, struct error *err)
 {
 	uint64_t n;
@@ -156,6 +190,12 @@ static int shape_fill(struct core *c, struct shape *s, const Pb__JobDesc *d, str
 	s->tmp = d->has_tmp_disk ? d->tmp_disk : 0;
 	s->time_min = d->has_time_limit_min ? d->time_limit_min : TIME_INFINITE;
 	s->exclusive = d->exclusive && !strcasecmp(d->exclusive, "node");
+	s->least_min = d->has_time_min_min && d->time_min_min < s->time_min ? d->time_min_min : 0;
+	s->user_only = d->exclusive && !strcasecmp(d->exclusive, "user");
+	s->share = d->oversubscribe;
+	s->per_core = d->has_ntasks_per_core ? d->ntasks_per_core : 0;
+	s->block = distribution_block(d->distribution, c->params.select_block);
+	s->bind = d->gres_flags && strstr(d->gres_flags, "enforce-binding");
 	s->contiguous = d->contiguous;
 	s->overcommit = d->overcommit;
 	s->spread = d->spread_job;
@@ -164,6 +204,8 @@ static int shape_fill(struct core *c, struct shape *s, const Pb__JobDesc *d, str
 	s->mem_cpu = d->has_mem_per_cpu ? d->mem_per_cpu : 0;
 	if ((r = wants_parse(c, d->tres_per_job, &s->job, err)) < 0 || (r = wants_parse(c, d->tres_per_node, &s->node, err)) < 0 ||
 	    (r = wants_parse(c, d->tres_per_socket, &s->socket, err)) < 0 || (r = task_wants(c, s, d->tres_per_task, err)) < 0)
+		return r;
+	if ((r = wants_once(c, s, err)) < 0)
 		return r;
 	if ((r = per_gpu(d->cpus_per_tres, "cpus-per-tres", &n, err)) < 0)
 		return r;
@@ -231,8 +273,9 @@ static int shape_able(struct core *c, struct shape *s, struct error *err)
 		if (exc)
 			bitset_andnot(b, exc);
 		bitset_for(b, i) {
+			struct when empty = { .part = s->part[p] };
 			struct avail a;
-			avail_full(c->node[i], &a);
+			avail_of(c, s, &empty, c->node[i], &a);
 			if (!fit_tasks(c, s, c->node[i], &a))
 				bitset_clear(b, i);
 		}
@@ -269,10 +312,10 @@ void shape_refresh_all(struct core *c)
 		shape_refresh(c, s);
 }
 
-int shape_make(struct core *c, const Pb__JobDesc *d, uint32_t part_mask, struct shape **ret, struct error *err)
+int shape_make(struct core *c, const Pb__JobDesc *d, uint32_t uid, uint32_t part_mask, struct shape **ret, struct error *err)
 {
 	uint32_t len;
-	uint8_t *key = key_make(d, part_mask, &len);
+	uint8_t *key = key_make(c, d, uid, part_mask, &len);
 	struct shape *s;
 	HASH_FIND(hh, c->shapes, key, len, s);
 	if (s) {
@@ -369,7 +412,7 @@ int shape_check_possible(struct core *c, struct shape *s, struct error *err)
 		}
 		if (bitset_empty(s->able[p]) || (s->required && !bitset_subset(s->required, s->able[p])))
 			continue;
-		if (place_choose(c, s, s->able[p], NULL, &f)) {
+		if (place_choose(c, s, s->able[p], &(struct when){ .part = part }, &f)) {
 			free(f);
 			return 0;
 		}

@@ -54,6 +54,10 @@ ProtobufCMessage *arena_message(struct arena *a, const ProtobufCMessageDescripto
 
 struct atom { uint32_t id; UT_hash_handle hh; char text[]; }; /* strings that repeat: users, GRES names, accounts */
 
+/* sort.c: a number of anything (a time, a load) and a node; smallest first, equal ones keep their order. tmp: room for n. */
+struct moment { uint64_t ms; uint32_t node; };
+void moments_sort(struct moment *m, uint32_t n, struct moment *tmp);
+
 /* --- nodes ----------------------------------------------------------------------------------- */
 struct node_gres {
 	uint32_t name, type;        /* atoms; type 0: none */
@@ -61,7 +65,9 @@ struct node_gres {
 	uint32_t bit0;              /* first bit in the node's device words, when by_device */
 	uint32_t first_index;       /* index of its first device among all of that name */
 	bool by_device, no_index;   /* no_index: devices without files */
-	uint64_t *cores;            /* near cores, NULL: any */
+	uint64_t *cores;            /* CPUs near it (cpu_words of bits), NULL: any */
+	int16_t *links;             /* of a single device: links to each device of that name, by index; NULL: not known */
+	uint32_t links_n;
 };
 
 struct held { struct core_job *job; uint32_t at; };  /* job->alloc->on[at] is here */
@@ -86,6 +92,9 @@ struct core_node {
 	uint32_t cpus_used;
 	uint64_t mem_used;
 	uint64_t *used;             /* cpu words, then device words */
+	uint64_t *spec;             /* cpu words: CPUs kept for the system, never in used */
+	uint32_t cap;               /* CPUs that jobs may have: cpus less those of spec */
+	uint16_t *shares;           /* jobs on each CPU that share it (OverSubscribe), NULL: none ever did */
 	uint32_t cpu_words, dev_words;
 	struct node_gres *gres;
 	uint32_t gres_n;
@@ -93,6 +102,7 @@ struct core_node {
 	size_t held_n, held_cap;
 	uint32_t completing;        /* jobs whose epilog is not done here */
 	uint32_t whole;             /* jobs that hold the node alone */
+	uint32_t owners;            /* jobs that share it only with jobs of the same user */
 	struct planned { struct promise *p; uint32_t at; } *plan; /* promises that name it */
 	uint32_t plan_n;
 	size_t plan_cap;
@@ -105,8 +115,10 @@ struct core_part {
 	struct bitset *nodes;
 	uint32_t tier, max_nodes, min_nodes, max_time_min, default_time_min;
 	enum { PART_UP, PART_DOWN, PART_DRAIN, PART_INACTIVE } state;
-	uint32_t share_max;         /* 1: NO; FORCE and YES are refused at submission */
-	bool exclusive, lln;
+	uint32_t share_max;         /* jobs on a CPU: 1 unless OverSubscribe=YES or FORCE */
+	bool share_force;           /* all its jobs share, not only those with --oversubscribe */
+	bool exclusive, user_only, lln;
+	uint32_t max_node_cpus, max_socket_cpus; /* for all its jobs together; UINT32_MAX: any */
 	struct shape *blocker;      /* its head is the first that waits for room here */
 };
 
@@ -122,9 +134,15 @@ struct shape {
 	uint32_t seq;               /* order of creation: a defined order */
 	char *part_names[JOB_PARTS_MAX];
 	uint32_t part_n, part_mask; /* which of them the jobs may use now (limits) */
-	uint32_t time_min;
-	uint32_t min_nodes, max_nodes, tasks, cpus_per_task, per_node, per_socket, min_cpus, sockets, cores, threads;
+	uint32_t time_min, least_min; /* limit, and what it may be lowered to (--time-min); 0: not at all */
+	uint32_t min_nodes, max_nodes, tasks, cpus_per_task, per_node, per_socket, per_core, min_cpus, sockets, cores, threads;
 	bool tasks_set, nodes_set, exclusive, contiguous, overcommit, mem_all, spread;
+	bool many_nodes;            /* a range of nodes was given: as many of it as can be had */
+	bool user_only;             /* --exclusive=user */
+	bool share;                 /* --oversubscribe */
+	bool block;                 /* CPUs of one socket before the next; else socket by socket in turn */
+	bool bind;                  /* only CPUs near the devices */
+
 	uint64_t mem_node, mem_cpu, tmp; /* MiB, 0: not asked */
 	struct wants job, node, task, socket;
 	uint32_t cpus_per_gpu;
@@ -159,7 +177,7 @@ struct alloc_on {
 };
 struct alloc {
 	uint32_t n, cpus;
-	bool exclusive;
+	bool exclusive, user_only, share;
 	uint32_t left;              /* entries not ON_FREE */
 	uint64_t *words;
 	uint32_t words_n;
@@ -274,6 +292,7 @@ struct core {
 	struct effects *fx;         /* of the step under way */
 	struct atom *atoms, **atom_of;
 	size_t atom_n, atom_cap;
+	uint32_t gpu;               /* atom of "gpu" */
 	/* nodes */
 	struct core_node **node;
 	uint32_t node_n;
@@ -348,6 +367,7 @@ bool part_group_allowed(const Pb__PartitionRecord *p, const struct core_caller *
 /* node.c */
 void node_setup(struct core *c, struct core_node *n, const Pb__NodeRecord *rec);
 void node_destroy(struct core_node *n);
+void node_spare_used(struct core_node *n, const uint64_t *words); /* CPUs that jobs have are not kept for the system, whatever the configuration now says */
 void node_refresh(struct core *c, struct core_node *n);        /* bitsets after any change of state or room */
 void node_hold(struct core *c, struct core_job *j, uint32_t at);     /* takes what alloc->on[at] says */
 void node_release(struct core *c, struct core_job *j, uint32_t at);
@@ -368,7 +388,7 @@ char *nodes_text(const struct core *c, const struct bitset *b);      /* malloc'd
 
 /* shape.c: a request, checked and shared */
 void shapes_follow_parts(struct core *c);
-int shape_make(struct core *c, const Pb__JobDesc *d, uint32_t part_mask, struct shape **ret, struct error *err);
+int shape_make(struct core *c, const Pb__JobDesc *d, uint32_t uid, uint32_t part_mask, struct shape **ret, struct error *err);
 void shape_free_all(struct core *c);
 void parts_free(struct core *c);
 void step_waits_free(struct core *c);
@@ -381,19 +401,36 @@ int feature_match(struct core *c, const char *expr, struct bitset **ret, struct 
 
 /* place.c */
 struct fit { uint32_t node, tasks, cpus; uint64_t mem; uint32_t gres[GRES_MAX]; };
-struct avail { uint32_t cpus; uint64_t mem; uint32_t gres[GRES_MAX]; };
+/* used: the CPUs that are taken, bit by bit, as far as known (NULL: none but what the system keeps). mine: CPUs of the partition's other jobs. */
+struct avail { uint32_t cpus, mine; uint64_t mem; uint32_t gres[GRES_MAX]; const uint64_t *used; };
 void avail_now(const struct core_node *n, struct avail *a);
 void avail_full(const struct core_node *n, struct avail *a);
 uint32_t fit_tasks(const struct core *c, const struct shape *s, const struct core_node *n, const struct avail *a);
-void fit_fill(const struct core *c, const struct shape *s, const struct core_node *n, uint32_t tasks, uint32_t job_gpus, struct fit *f);
 /* Chooses nodes among `cand` with what `get` says is free on each. Returns the count and fits (malloc'd), or 0. */
-/* when NULL: of empty nodes; start_ms 0: of what is free now and spares the promises to jobs before j; else of what is free from start_ms to end_ms. */
-struct when { const struct core_job *j; uint64_t start_ms, end_ms; };
+/* j NULL: of empty nodes; start_ms 0: of what is free now until end_ms and spares the promises to jobs before j; else of what is free from start_ms
+ * to end_ms. part: the partition whose limits hold. */
+struct when { const struct core_job *j; uint64_t start_ms, end_ms; const struct core_part *part; };
+void avail_of(const struct core *c, const struct shape *s, const struct when *w, const struct core_node *n, struct avail *a);
+uint32_t gpus_for_job(const struct core *c, const struct shape *s, const struct core_node *n, const struct avail *a);
+void fit_take(const struct core *c, const struct shape *s, const struct core_node *n, const struct avail *a, uint32_t tasks, const uint32_t *share, struct fit *f);
 uint32_t place_choose(struct core *c, const struct shape *s, const struct bitset *cand, const struct when *w, struct fit **ret);
 void avail_during(const struct core *c, const struct core_node *n, const struct when *w, struct avail *a); /* plan.c */
-struct alloc *place_now(struct core *c, struct core_job *j, struct core_part **ret_part);
-void avail_spare(const struct core *c, const struct core_job *j, const struct core_node *n, struct avail *a); /* plan.c */
-struct alloc *alloc_build(struct core *c, const struct shape *s, const struct fit *f, uint32_t n);
+/* Starts now, for so many minutes (TIME_INFINITE: no limit)? */
+struct alloc *place_now(struct core *c, struct core_job *j, uint32_t minutes, struct core_part **ret_part);
+void avail_spare(const struct core *c, const struct when *w, const struct core_node *n, struct avail *a); /* plan.c */
+struct alloc *alloc_build(struct core *c, const struct shape *s, const struct core_part *p, const struct fit *f, uint32_t n);
+
+/* inside.c: which CPUs and devices of one node */
+static inline bool bit_of(const uint64_t *w, uint32_t i) { return w[i / 64] >> (i % 64) & 1; }
+uint32_t inside_unit(const struct core *c, const struct core_node *n);      /* CPUs that are handed out together */
+bool part_shares(const struct shape *s, const struct core_part *p);         /* such a job shares its CPUs with others of the partition */
+uint32_t inside_limit(const struct core *c, const struct core_node *n, const struct core_part *p, const struct avail *a); /* CPUs the partition's limits leave of those free */
+uint32_t inside_shared(const struct core_node *n, const struct core_part *p);  /* CPUs a job that shares could have */
+uint32_t inside_socket_tasks(const struct core *c, const struct shape *s, const struct core_node *n, const struct avail *a);
+uint32_t inside_sockets_with(const struct core_node *n, const struct avail *a, const struct want *w);
+uint32_t inside_near(const struct core *c, const struct core_node *n, const struct avail *a, const struct fit *f);
+void inside_gres(const struct core_node *n, const struct avail *a, struct fit *f, const struct want *w, uint64_t count, uint32_t sockets);
+void inside_take(const struct core *c, const struct shape *s, const struct core_part *p, const struct core_node *n, const struct fit *f, uint64_t *words);
 
 /* job.c */
 struct core_job *job_find(const struct core *c, uint32_t id);
@@ -445,6 +482,8 @@ void sched_run(struct core *c, uint32_t budget);
 void promise_drop(struct core *c, struct core_job *j);
 bool promise_make(struct core *c, struct shape *s, struct core_job *j);
 void sched_forget(struct core *c, struct shape *s);           /* its queue is empty */
+uint64_t length_ms(uint32_t minutes);
+uint64_t job_length_ms(const struct core_job *j);
 uint64_t job_end_ms(const struct core *c, const struct core_job *j); /* when its limit ends it at the latest */
 
 /* life.c */

@@ -150,8 +150,8 @@ static int refuse_unsupported(const Pb__JobDesc *d, struct error *err)
 	}
 	if (d->reservation && d->reservation[0])
 		return error_set(err, ESLURM_RESERVATION_INVALID, "reservation \"%s\" does not exist", d->reservation);
-	if (d->exclusive && d->exclusive[0] && strcasecmp(d->exclusive, "node"))
-		return error_set(err, ESLURM_NOT_SUPPORTED, "--exclusive=%s is not supported yet; whole nodes (--exclusive) are", d->exclusive);
+	if (d->exclusive && d->exclusive[0] && strcasecmp(d->exclusive, "node") && strcasecmp(d->exclusive, "user"))
+		return error_set(err, ESLURM_NOT_SUPPORTED, "--exclusive=%s is not supported yet; whole nodes (--exclusive) and --exclusive=user are", d->exclusive);
 	if (d->has_switches && d->switches)
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--switches is not supported yet");
 	if ((d->has_core_spec && d->core_spec) || (d->has_thread_spec && d->thread_spec))
@@ -160,14 +160,8 @@ static int refuse_unsupported(const Pb__JobDesc *d, struct error *err)
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--segment is not supported yet");
 	if (d->no_kill)
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--no-kill is not supported yet: a job ends or is requeued with its node");
-	if (d->spread_job)
-		return error_set(err, ESLURM_NOT_SUPPORTED, "--spread-job is not supported yet");
-	if (d->gres_flags && strstr(d->gres_flags, "enforce-binding"))
-		return error_set(err, ESLURM_NOT_SUPPORTED, "--gres-flags=enforce-binding is not supported yet");
 	if (d->reboot)
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--reboot is not supported yet");
-	if (d->has_ntasks_per_core && d->ntasks_per_core > 1)
-		return error_set(err, ESLURM_NOT_SUPPORTED, "--ntasks-per-core above 1 is not supported yet");
 	return 0;
 }
 
@@ -249,6 +243,25 @@ static void default_per_gpu(const struct core_part *p, Pb__JobDesc *d, struct ar
 	}
 }
 
+/* More memory a CPU than MaxMemPerCPU: the job gets CPUs for it instead (slurm.conf(5)). */
+static void memory_takes_cpus(const struct core *c, const struct core_part *p, Pb__JobDesc *d)
+{
+	uint64_t max = p->rec->has_max_mem_per_cpu && p->rec->max_mem_per_cpu ? p->rec->max_mem_per_cpu : c->params.max_mem_per_cpu, k = 1;
+	uint32_t cpt = d->has_cpus_per_task && d->cpus_per_task ? d->cpus_per_task : 1, tasks = d->has_ntasks_per_node && d->ntasks_per_node ? d->ntasks_per_node : 1;
+	if (!max || !c->params.select_memory)
+		return;
+	if (d->has_mem_per_cpu && d->mem_per_cpu > max) {
+		k = (d->mem_per_cpu + max - 1) / max;
+		d->mem_per_cpu = (d->mem_per_cpu + k - 1) / k;
+		cpt *= (uint32_t)k;
+	} else if (d->has_mem_per_node && d->mem_per_node > max * cpt * tasks) {
+		cpt = (uint32_t)(((d->mem_per_node + max - 1) / max + tasks - 1) / tasks);
+	} else
+		return;
+	d->has_cpus_per_task = true;
+	d->cpus_per_task = cpt;
+}
+
 int submit_defaults(struct core *c, Pb__JobDesc *d, struct arena *a, struct error *err)
 {
 	struct core_part *part[JOB_PARTS_MAX];
@@ -263,6 +276,7 @@ int submit_defaults(struct core *c, Pb__JobDesc *d, struct arena *a, struct erro
 	str_fini(&names);
 	default_per_gpu(part[0], d, a);
 	default_memory(c, part[0], d);
+	memory_takes_cpus(c, part[0], d);
 	if (part[0]->exclusive && !d->exclusive)
 		d->exclusive = (char *)"node";
 	return 0;

@@ -48,6 +48,9 @@ static void select_params(const struct conf *c, struct core_params *p)
 	const char *v = conf_str(c, CONF_SelectTypeParameters);
 	p->select_cores = !v || strcasestr(v, "CR_Core") != NULL;
 	p->select_memory = !v || strcasestr(v, "Memory") != NULL;
+	p->select_sockets = v && strcasestr(v, "CR_Socket") != NULL;
+	p->select_lln = conf_has(c, CONF_SelectTypeParameters, "CR_LLN");
+	p->select_block = conf_has(c, CONF_SelectTypeParameters, "CR_CORE_DEFAULT_DIST_BLOCK");
 	p->one_task_per_core = conf_has(c, CONF_SelectTypeParameters, "CR_ONE_TASK_PER_CORE");
 }
 

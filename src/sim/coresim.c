@@ -31,6 +31,30 @@ static uint32_t script_sec(struct world *w, uint32_t id)
 	return 1 + draw(s, 1500);
 }
 
+/* What matters inside a node, and how nodes are chosen. */
+static void submit_placement(struct sim *s, Pb__JobDesc *d)
+{
+	d->has_threads_per_core = chance(s, 5);
+	d->threads_per_core = 1;
+	d->has_ntasks_per_socket = chance(s, 5);
+	d->ntasks_per_socket = 1 + draw(s, 3);
+	d->has_ntasks_per_core = chance(s, 5);
+	d->ntasks_per_core = 1 + draw(s, 2);
+	d->distribution = (char *)(chance(s, 10) ? "block:block" : NULL);
+	d->gres_flags = (char *)(chance(s, 10) ? "enforce-binding" : NULL);
+	d->has_oversubscribe = d->oversubscribe = chance(s, 10);
+	d->has_spread_job = d->spread_job = chance(s, 5);
+	d->has_max_nodes = d->has_min_nodes && chance(s, 30);
+	d->max_nodes = d->min_nodes + draw(s, 4);
+	d->has_time_min_min = d->has_time_limit_min && chance(s, 20);
+	d->time_min_min = 1 + draw(s, d->time_limit_min);
+	if (!d->tres_per_node && !d->tres_per_job && chance(s, 5)) {
+		d->tres_per_socket = (char *)"gres/gpu:1";
+		d->has_sockets_per_node = true;
+		d->sockets_per_node = 1 + draw(s, 2);
+	}
+}
+
 static void submit(struct sim *s)
 {
 	Pb__JobDesc d = PB__JOB_DESC__INIT;
@@ -51,8 +75,9 @@ static void submit(struct sim *s)
 	d.mem_per_node = draw(s, 8000);
 	d.tres_per_node = (char *)(chance(s, 20) ? "gres/gpu:2" : NULL);
 	d.tres_per_job = (char *)(!d.tres_per_node && chance(s, 15) ? "gres/gpu:3" : NULL);
-	d.exclusive = (char *)(chance(s, 8) ? "node" : NULL);
-	d.partition = (char *)(chance(s, 20) ? "short,main" : chance(s, 30) ? "short" : NULL);
+	d.exclusive = (char *)(chance(s, 8) ? "node" : chance(s, 4) ? "user" : NULL);
+	d.partition = (char *)(chance(s, 20) ? "short,main" : chance(s, 30) ? "short" : chance(s, 10) ? "shared" : chance(s, 5) ? "own" : NULL);
+	submit_placement(s, &d);
 	d.req_nodes = (char *)(chance(s, 4) ? "n1,n3" : NULL);
 	d.features = (char *)(chance(s, 8) ? "big|fast" : NULL);
 	d.has_hold = d.hold = chance(s, 4);
@@ -323,25 +348,42 @@ static void world_build(struct sim *s)
 	for (uint32_t i = 0; i < NODES; i++) {
 		char name[16];
 		Pb__NodeRecord r = PB__NODE_RECORD__INIT;
-		Pb__NodeGres g = PB__NODE_GRES__INIT, *list = &g;
+		Pb__NodeGres g[2] = { PB__NODE_GRES__INIT, PB__NODE_GRES__INIT }, *list[2] = { g, g + 1 };
 		snprintf(name, sizeof name, "n%u", i);
 		r.name = name;
 		r.has_cpus = r.has_real_memory = r.has_threads = true;
 		r.cpus = i % 3 ? 8 : 16;
 		r.threads = i % 4 == 1 ? 2 : 1;
+		r.has_sockets = r.has_cores = true;
+		r.sockets = i % 5 < 2 ? 2 : 1;
+		r.cores = r.cpus / r.threads / r.sockets;
+		r.has_core_spec_count = true;
+		r.core_spec_count = i % 6 == 5;
 		r.real_memory = 8000 + 1000 * i;
 		r.features = (char *)(i % 2 ? "big" : "fast");
-		g.name = (char *)"gpu";
-		g.count = 4;
-		g.files = (char *)"/dev/x";
-		r.gres_list = &list;
-		r.n_gres_list = i % 2;
+		for (uint32_t k = 0; k < 2; k++) {
+			g[k].name = (char *)"gpu";
+			g[k].count = 2;
+			g[k].files = (char *)"/dev/x";
+			g[k].has_first_index = true;
+			g[k].first_index = 2 * k;
+			g[k].cores = (char *)(i % 4 < 3 ? k ? "2-3" : "0-1" : NULL);
+		}
+		r.gres_list = list;
+		r.n_gres_list = 2 * (i % 2);
 		world_add_node(&s->w, &r);
 	}
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
+		static const char *const name[] = { "main", "short", "shared", "own" };
 		Pb__PartitionRecord r = PB__PARTITION_RECORD__INIT;
-		r.name = (char *)(i ? "short" : "main");
+		r.name = (char *)name[i];
 		r.nodes = (char *)(i ? "n[0-7]" : "n[0-11]");
+		r.oversubscribe = (char *)(i == 2 ? draw(s, 2) ? "FORCE:3" : "YES:2" : NULL);
+		r.exclusive = (char *)(i == 3 ? "USER" : NULL);
+		r.has_max_cpus_per_node = r.has_max_cpus_per_socket = r.has_lln = i == 1;
+		r.max_cpus_per_node = 4 + draw(s, 4);
+		r.max_cpus_per_socket = draw(s, 4);
+		r.lln = draw(s, 2);
 		r.has_is_default = true;
 		r.is_default = !i;
 		r.has_priority_tier = true;

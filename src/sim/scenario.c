@@ -141,7 +141,7 @@ static void do_nodes(struct play *p)
 		fail(p, "\"%s\" is not a list of nodes", word(p, 1));
 	for (size_t i = 0; i < hl.count; i++) {
 		Pb__NodeRecord r = PB__NODE_RECORD__INIT;
-		Pb__NodeGres g[4], *list[4];
+		Pb__NodeGres g[16], *list[16];
 		r.name = hl.name[i];
 		r.has_cpus = r.has_real_memory = true;
 		r.cpus = opt(p, "cpus") ? num(p, opt(p, "cpus")) : 8;
@@ -152,11 +152,23 @@ static void do_nodes(struct play *p)
 		r.cores = r.cpus / r.threads / r.sockets;
 		r.has_weight = opt(p, "weight") != NULL;
 		r.weight = r.has_weight ? num(p, opt(p, "weight")) : 1;
+		r.has_tmp_disk = opt(p, "tmp") != NULL;
+		r.tmp_disk = opt(p, "tmp") ? num(p, opt(p, "tmp")) : 0;
+		r.has_core_spec_count = opt(p, "spec") != NULL;
+		r.core_spec_count = opt(p, "spec") ? num(p, opt(p, "spec")) : 0;
+		r.cpu_spec_list = (char *)opt(p, "speclist");
 		r.features = (char *)opt(p, "features");
 		r.gres_list = list;
 		char *gres = xstrdup(opt(p, "gres") ? opt(p, "gres") : ""), *at = gres, *w;
 		uint32_t first = 0;
-		while ((w = str_next(&at, ",")) && w[0] && r.n_gres_list < 4) { /* gpu:h100:4 */
+		while ((w = str_next(&at, ",")) && w[0] && r.n_gres_list < 16) { /* gpu:h100:4@0-3~-1/4: near cores 0-3, links -1,4 */
+			char *links = strchr(w, '~'), *cores = strchr(w, '@');
+			if (links)
+				*links++ = 0;
+			for (char *s = links; s && (s = strchr(s, '/'));)
+				*s = ',';
+			if (cores)
+				*cores++ = 0;
 			char *c1 = strchr(w, ':'), *c2 = c1 ? strchr(c1 + 1, ':') : NULL;
 			Pb__NodeGres *e = &g[r.n_gres_list];
 			pb__node_gres__init(e);
@@ -167,6 +179,8 @@ static void do_nodes(struct play *p)
 			e->type = c2 ? c1 + 1 : NULL;
 			e->count = num(p, c2 ? c2 + 1 : c1 + 1);
 			e->files = (char *)"/dev/x";
+			e->cores = cores;
+			e->links = links;
 			e->has_first_index = true;
 			e->first_index = first;
 			first += (uint32_t)e->count;
@@ -191,7 +205,9 @@ static void do_partition(struct play *p)
 #define NUMBER(key, f) if (opt(p, key)) { r.has_##f = true; r.f = num(p, opt(p, key)); }
 	NUMBER("maxtime", max_time_min) NUMBER("defaulttime", default_time_min) NUMBER("minnodes", min_nodes) NUMBER("maxnodes", max_nodes)
 	NUMBER("tier", priority_tier) NUMBER("factor", priority_job_factor) NUMBER("overtime", over_time_limit_min) NUMBER("maxmem", max_mem_per_node)
-	NUMBER("defmemcpu", def_mem_per_cpu)
+	NUMBER("defmemcpu", def_mem_per_cpu) NUMBER("maxmemcpu", max_mem_per_cpu) NUMBER("maxcpus", max_cpus_per_node) NUMBER("maxcpussocket", max_cpus_per_socket)
+	r.has_lln = r.lln = has(p, "lln");
+	r.oversubscribe = (char *)opt(p, "oversubscribe");
 	r.allow_accounts = (char *)opt(p, "allowaccounts");
 	r.deny_accounts = (char *)opt(p, "denyaccounts");
 	r.allow_groups = (char *)opt(p, "allowgroups");
@@ -205,7 +221,8 @@ static void do_set(struct play *p)
 {
 	struct core_params *q = &p->w.params;
 	const struct { const char *key; bool *flag; uint32_t *number; } row[] = {
-		{ "backfill", &q->backfill, NULL }, { "select_memory", &q->select_memory, NULL }, { "select_cores", &q->select_cores, NULL },
+		{ "backfill", &q->backfill, NULL }, { "select_memory", &q->select_memory, NULL }, { "select_cores", &q->select_cores, NULL }, { "select_sockets", &q->select_sockets, NULL },
+		{ "lln", &q->select_lln, NULL }, { "one_task_per_core", &q->one_task_per_core, NULL }, { "dist_block", &q->select_block, NULL },
 		{ "job_requeue", &q->job_requeue, NULL }, { "clean", &p->w.clean, NULL }, { "multifactor", &q->priority_multifactor, NULL },
 		{ "kill_invalid_depend", &q->kill_invalid_depend, NULL }, { "favor_small", &q->favor_small, NULL }, { "config_overrides", &q->config_overrides, NULL },
 		{ "weight_age", NULL, &q->weight_age }, { "weight_size", NULL, &q->weight_job_size }, { "weight_partition", NULL, &q->weight_partition },
@@ -273,6 +290,9 @@ static const struct field fields[] = {
 	FLAG("requeue", requeue), FLAG("contiguous", contiguous), FLAG("overcommit", overcommit), TEXT("exclusive", exclusive), TEXT("account", account),
 	TEXT("qos", qos), TEXT("partition", partition), TEXT("name", name), FLAG("killdep", kill_on_invalid_dep), U32("immediate", immediate_sec),
 	TEXT("licenses", licenses), TEXT("reservation", reservation), U32("sockets", sockets_per_node), TEXT("comment", comment),
+	U32("cores", cores_per_socket), U32("threads", threads_per_core), U32("persocket", ntasks_per_socket), U32("percore", ntasks_per_core), TEXT("gpussocket", tres_per_socket),
+	U64("tmp", tmp_disk), U32("timemin", time_min_min), FLAG("oversubscribe", oversubscribe), FLAG("usemin", use_min_nodes), FLAG("spread", spread_job), TEXT("dist", distribution),
+	TEXT("gresflags", gres_flags), FLAG("nokill", no_kill), TEXT("prefer", prefer), U32("switches", switches), U32("segment", segment),
 };
 
 static void desc_fill(struct play *p, Pb__JobDesc *d)
