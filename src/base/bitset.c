@@ -41,7 +41,14 @@ void bitset_fill(struct bitset *b)
 
 void bitset_zero(struct bitset *b) { memset(b->bits, 0, b->words * sizeof(uint64_t)); }
 
-uint32_t bitset_count(const struct bitset *b)
+/* Counting is what planning does most: with the CPU's own instruction where it has one (every x86 since 2008), chosen when the program is loaded. */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define COUNTS __attribute__((target_clones("popcnt", "default")))
+#else
+#define COUNTS
+#endif
+
+COUNTS uint32_t bitset_count(const struct bitset *b)
 {
 	uint32_t n = 0;
 	for (uint32_t w = 0; w < b->words; w++)
@@ -49,7 +56,7 @@ uint32_t bitset_count(const struct bitset *b)
 	return n;
 }
 
-uint32_t bitset_count_and(const struct bitset *a, const struct bitset *b)
+COUNTS uint32_t bitset_count_and(const struct bitset *a, const struct bitset *b)
 {
 	uint32_t n = 0;
 	assert(a->size == b->size);

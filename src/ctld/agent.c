@@ -21,6 +21,8 @@
 #include "proto/agent.pb-c.h"
 
 #define IN_FLIGHT 32
+#define PINGS_AT_ONCE 512          /* out at a time: an answer must not wait behind ten thousand others until its own time is over */
+#define WAY_PEERS_FEW 16           /* when a connection of so many breaks, all are asked at once */
 #define TICK_MS 100
 #define RETRY_FIRST_MS 200
 #define RETRY_MAX_MS 10000
@@ -61,6 +63,7 @@ struct agent {
 	size_t peer_count, in_flight;
 	struct order *retry;
 	double ping_debt;
+	unsigned pings;              /* questions out */
 	uv_timer_t tick;
 };
 
@@ -352,9 +355,12 @@ static void ask_to_register(struct ctld *d, const char *node)
 	payload_unref(load);
 }
 
+static void ping_some(struct agent *a);
 static void ping_done(int code, const ProtobufCMessage *rsp, const char *detail, void *arg)
 {
 	struct peer *p = arg;
+	struct agent *a = p->book.d->agent;
+	a->pings--;
 	if (code == -ECANCELED || p->dropped) {
 		p->book.asking = false;
 		peer_rest(p);
@@ -373,6 +379,7 @@ static void ping_done(int code, const ProtobufCMessage *rsp, const char *detail,
 		book_returned(d, p->name, (const Pb__NodeStatusRsp *)rsp);
 	else if (what == BOOK_BACK)
 		ask_to_register(d, p->name);
+	ping_some(a);
 }
 
 static void peer_ping(struct peer *p)
@@ -380,6 +387,7 @@ static void peer_ping(struct peer *p)
 	Pb__Empty empty = PB__EMPTY__INIT;
 	if (!book_may_ask(&p->book))
 		return;
+	p->book.d->agent->pings++;
 	wire_link_call_to(p->way->link, p->name, RPC_D_PING, &empty.base, (int)(agent_ping_sec(p->book.d) * 1000 < 5000 ? 2000 : 5000), ping_done, p);
 }
 
@@ -395,6 +403,10 @@ static void link_broke(void *arg)
 	const struct way *w = arg;
 	if (w->agent->d->stopping)
 		return;
+	if (w->peers > WAY_PEERS_FEW) {
+		w->agent->ping_debt = (double)w->agent->peer_count;
+		return;
+	}
 	for (struct peer *p = w->agent->peers; p; p = p->hh.next)
 		if (p->way == w)
 			peer_ping(p);
@@ -407,12 +419,10 @@ void agent_heard(struct ctld *d, const char *node)
 		book_heard(&p->book);
 }
 
-/* Pings are spread: each tick its share of the round; the first round as fast as may be. */
+/* Pings are spread: each tick its share of the round; the first round as fast as the answers come. */
 static void ping_some(struct agent *a)
 {
-	double round = agent_ping_sec(a->d) * 1000.0 / TICK_MS;
-	a->ping_debt += (double)a->peer_count / round;
-	for (; a->ping_debt >= 1 && a->peer_count; a->ping_debt--) {
+	for (; a->ping_debt >= 1 && a->peer_count && a->pings < PINGS_AT_ONCE; a->ping_debt--) {
 		if (!a->ping_next)
 			a->ping_next = a->peers;
 		peer_ping(a->ping_next);
@@ -436,6 +446,9 @@ static void on_tick(uv_timer_t *h)
 		}
 		list = next;
 	}
+	a->ping_debt += (double)a->peer_count * TICK_MS / (agent_ping_sec(a->d) * 1000.0);
+	if (a->ping_debt > (double)a->peer_count)
+		a->ping_debt = (double)a->peer_count;
 	ping_some(a);
 }
 

@@ -1,7 +1,8 @@
 /* submit_api.c - how many durable submissions a second one connection carries
  *
- * submit_api COUNT [IN_FLIGHT [NAME]]: submits COUNT held one-line jobs through the client library, IN_FLIGHT at a time, and prints the rate of those the
- * controller acknowledged. Uses $SLURM_CONF as every command does. */
+ * submit_api COUNT [IN_FLIGHT [NAME [KIND]]]: submits COUNT one-line jobs through the client library, IN_FLIGHT at a time, and prints the rate of those the
+ * controller acknowledged and how long an answer took. KIND: held (default), or mixed (not held; 64 shapes of one to 64 whole nodes, 8 time limits). Uses $SLURM_CONF
+ * as every command does. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static double now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-static int send_one(struct wire_client *c, const char *name, struct error *err)
+static int send_one(struct wire_client *c, const char *name, bool mixed, long i, struct error *err)
 {
 	static char *env[] = { (char *)"PATH=/usr/bin:/bin", (char *)"HOME=/tmp", (char *)"SLURM_EXPORT_ENV=ALL" };
 	static const char script[] = "#!/bin/sh\ntrue\n";
@@ -37,6 +38,13 @@ static int send_one(struct wire_client *c, const char *name, struct error *err)
 	d.has_min_nodes = d.has_batch = d.has_hold = true;
 	d.min_nodes = 1;
 	d.batch = d.hold = true;
+	if (mixed) {
+		d.hold = false;
+		d.min_nodes = 1 + (uint32_t)(i % 64);
+		d.has_time_limit_min = true;
+		d.time_limit_min = 60 + (uint32_t)(i % 8) * 60;
+		d.exclusive = (char *)"node";
+	}
 	r.desc = &d;
 	r.has_script = true;
 	r.script = (ProtobufCBinaryData){ sizeof script - 1, (uint8_t *)script };
@@ -64,6 +72,22 @@ static int take_one(struct wire_client *c, unsigned *said, struct error *err)
 	return !code;
 }
 
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* Answers come in the order of the calls, so that the n-th answer belongs to the n-th call. */
+static void latency_print(double *ms, long n, long window)
+{
+	if (n < 1)
+		return;
+	qsort(ms, (size_t)n, sizeof *ms, by_size);
+	printf("submit_api.w%ld.p50 %.3f ms\n", window, ms[n / 2]);
+	printf("submit_api.w%ld.p99 %.3f ms\n", window, ms[n * 99 / 100]);
+}
+
 int main(int argc, char **argv)
 {
 	long count = argc > 1 ? atol(argv[1]) : 10000, window = argc > 2 ? atol(argv[2]) : 256, sent = 0, taken = 0, good = 0;
@@ -71,6 +95,8 @@ int main(int argc, char **argv)
 	struct error err = { 0 };
 	struct client *client;
 	struct wire_client *c;
+	bool mixed = argc > 4 && !strcmp(argv[4], "mixed");
+	double *at = calloc((size_t)count + 1, sizeof *at);
 	unsigned said = 0;
 	uint16_t port;
 	int rc = client_open(&client, &err);
@@ -81,7 +107,8 @@ int main(int argc, char **argv)
 	double start = now();
 	while (!rc && taken < count) {
 		while (!rc && sent < count && sent - taken < window) {
-			rc = send_one(c, name, &err);
+			at[sent] = now();
+			rc = send_one(c, name, mixed, sent, &err);
 			sent++;
 		}
 		int n = rc ? rc : take_one(c, &said, &err);
@@ -89,6 +116,7 @@ int main(int argc, char **argv)
 			rc = n;
 		else
 			good += n;
+		at[taken] = (now() - at[taken]) * 1e3;
 		taken++;
 	}
 	double took = now() - start;
@@ -97,6 +125,8 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	printf("submit_api.w%ld %.0f /s\n", window, (double)good / took);
+	latency_print(at, taken, window);
+	free(at);
 	wire_client_close(c);
 	client_close(client);
 	return good == count ? 0 : 1;
