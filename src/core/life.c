@@ -364,6 +364,9 @@ static void end_by_status(struct core *c, struct core_job *j, uint32_t status, b
 void job_batch_done(struct core *c, struct core_job *j, uint32_t node, const Pb__NodeEvent *e)
 {
 	bool live = j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED;
+	int at = job_at_node(j, node);
+	if (live && at != 0)
+		return; /* of a run that began elsewhere */
 	struct step *s = step_find(j, STEP_BATCH);
 	if (s && e->usage) {
 		if (s->usage)
@@ -372,7 +375,6 @@ void job_batch_done(struct core *c, struct core_job *j, uint32_t node, const Pb_
 	}
 	if (s && !s->done)
 		step_end(c, j, s, e->status);
-	int at = job_at_node(j, node);
 	if (e->clean && at >= 0 && j->alloc->on[at].state != ON_FREE)
 		node_release(c, j, (uint32_t)at);
 	if (live && e->has_error && e->text)
@@ -389,7 +391,7 @@ void job_batch_done(struct core *c, struct core_job *j, uint32_t node, const Pb_
 		life_finish(c, j);
 }
 
-void job_launch_failed(struct core *c, struct core_job *j, uint32_t node, const char *detail, bool drain)
+void job_launch_failed(struct core *c, struct core_job *j, uint32_t node, const char *detail, bool drain, bool again)
 {
 	struct job_extra *x = job_x(j);
 	struct core_node *n = c->node[node];
@@ -408,13 +410,13 @@ void job_launch_failed(struct core *c, struct core_job *j, uint32_t node, const 
 		job_end(c, j, PB__JOB_STATE__FAILED, 0);
 		return;
 	}
-	if (j->restarts >= LAUNCH_RETRIES || !drain) {
+	if (j->restarts >= LAUNCH_RETRIES || !(drain || again)) {
 		j->hold = REASON_LAUNCH_FAILED_HELD;
 		xstr_set(&x->wait_text, x->why);
 		job_requeue(c, j, true, 0, 0);
 		return;
 	}
-	job_requeue(c, j, false, 0, BACKOFF_SEC << (j->restarts < 4 ? j->restarts : 4));
+	job_requeue(c, j, false, 0, again && !j->restarts ? 0 : BACKOFF_SEC << (j->restarts < 4 ? j->restarts : 4));
 }
 
 void life_launch_result(struct core *c, const struct core_event *ev)
@@ -425,7 +427,7 @@ void life_launch_result(struct core *c, const struct core_event *ev)
 		return;
 	j->launching = false;
 	if (ev->launch.code)
-		job_launch_failed(c, j, (uint32_t)node, ev->launch.detail, ev->launch.drain);
+		job_launch_failed(c, j, (uint32_t)node, ev->launch.detail, ev->launch.drain, false);
 }
 
 void life_job_done(struct core *c, const struct core_event *ev)

@@ -273,7 +273,7 @@ static void report_of_job(struct core *c, struct core_node *n, struct core_job *
 	case PB__NODE_EVENT__KIND__EPILOG_DONE: job_node_clean(c, j, n->index); break;
 	case PB__NODE_EVENT__KIND__LAUNCH_FAILED:
 		if (j->state == PB__JOB_STATE__RUNNING)
-			job_launch_failed(c, j, n->index, e->text ? e->text : error_text((int)e->error), e->drain);
+			job_launch_failed(c, j, n->index, e->text ? e->text : error_text((int)e->error), e->drain, e->again);
 		break;
 	case PB__NODE_EVENT__KIND__KILL_FAILED: node_drain(c, n, e->text && e->text[0] ? e->text : "Kill task failed"); break;
 	case PB__NODE_EVENT__KIND__STEP_STARTED:
@@ -289,8 +289,10 @@ void node_event(struct core *c, const struct core_event *ev)
 	struct core_job *j = e->has_job_id ? job_find(c, e->job_id) : NULL;
 	if (at < 0)
 		return;
-	if (e->kind == PB__NODE_EVENT__KIND__EPILOG_DONE && e->has_error && e->error)
+	if (e->kind == PB__NODE_EVENT__KIND__EPILOG_DONE && (e->drain || (e->has_error && e->error)))
 		node_drain(c, c->node[at], e->text && e->text[0] ? e->text : "Epilog error");
+	if ((e->kind == PB__NODE_EVENT__KIND__STEP_DONE || (e->kind == PB__NODE_EVENT__KIND__LAUNCH_FAILED && !e->has_job_id)) && e->drain)
+		node_drain(c, c->node[at], e->text && e->text[0] ? e->text : "launch failure");
 	if (e->kind == PB__NODE_EVENT__KIND__HEALTH && e->drain)
 		node_drain(c, c->node[at], e->text && e->text[0] ? e->text : "health check failed");
 	if (!j || (e->has_restarts && e->restarts != run_of(j)))

@@ -499,7 +499,7 @@ void job_set_limit_timer(struct core *c, struct core_job *j);
 void job_cancel(struct core *c, struct core_job *j, uint32_t uid);
 void job_batch_done(struct core *c, struct core_job *j, uint32_t node, const Pb__NodeEvent *e);
 void job_node_lost(struct core *c, struct core_job *j, uint32_t node);
-void job_launch_failed(struct core *c, struct core_job *j, uint32_t node, const char *detail, bool drain);
+void job_launch_failed(struct core *c, struct core_job *j, uint32_t node, const char *detail, bool drain, bool again);
 void life_launch_result(struct core *c, const struct core_event *ev);
 void life_job_done(struct core *c, const struct core_event *ev);
 void life_purge(struct core *c);

@@ -233,6 +233,7 @@ static void order_done(int code, const ProtobufCMessage *rsp, const char *detail
 {
 	struct order *o = arg;
 	struct peer *p = o->peer;
+	bool node_fault = false;
 	p->out--;
 	o->d->agent->in_flight--;
 	if (code == -ECANCELED && p->wanted && !o->d->stopping)
@@ -244,8 +245,10 @@ static void order_done(int code, const ProtobufCMessage *rsp, const char *detail
 	}
 	if (!(is_transport(code) && retry_later(o))) {
 		if (!code && o->rpc == RPC_D_BATCH) {
-			code = -(int)((const Pb__LaunchRsp *)rsp)->code;
-			detail = ((const Pb__LaunchRsp *)rsp)->detail;
+			const Pb__LaunchRsp *m = (const Pb__LaunchRsp *)rsp;
+			code = -(int)m->code;
+			detail = m->detail;
+			node_fault = m->has_node_fault && m->node_fault;
 		} else if (!code && rsp) {
 			code = -(int)((const Pb__Result *)rsp)->code;
 			detail = ((const Pb__Result *)rsp)->detail;
@@ -253,7 +256,7 @@ static void order_done(int code, const ProtobufCMessage *rsp, const char *detail
 		if (o->rpc == RPC_D_BATCH && (code == -EEXIST || (o->tries && code == -ESLURM_CRED)))
 			code = 0; /* it had arrived before; the answer was lost */
 		if (o->rpc == RPC_D_BATCH && (!code || launch_is_wanted(o)))
-			launch_result(o, code, detail, false);
+			launch_result(o, code, detail, node_fault);
 		else if (o->rpc == RPC_D_TERMINATE && code == -ESLURM_INVALID_JOB_ID)
 			nothing_there(o);
 		else if (code)

@@ -97,3 +97,5 @@ int cred_use(struct cred_book *b, const Pb__StepCred *cred, const char *node, ui
 		return error_set(err, ESLURM_CRED, "the credential of step %u.%u was used on node %s before", cred->job_id, cred->step_id, node);
 	return 0;
 }
+
+void cred_was_used(struct cred_book *b, const uint8_t nonce[16], uint64_t expires) { (void)nonce_seen(b, nonce, expires, 0); }

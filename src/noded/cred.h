@@ -13,5 +13,7 @@ bool cred_has_keys(const struct cred_book *b);
 size_t cred_key_ids(const struct cred_book *b, uint32_t *ret);
 /* Signature over `data` in the given context (wire/sign.h). 0, or -ESLURM_CRED and err. */
 int cred_check_signature(struct cred_book *b, const char *context, const ProtobufCBinaryData *data, const ProtobufCBinaryData *sig, struct error *err);
+/* Used before this slurmd was started. */
+void cred_was_used(struct cred_book *b, const uint8_t nonce[16], uint64_t expires);
 /* Times and node fit, and its nonce is new: from now on it is used. */
 int cred_use(struct cred_book *b, const Pb__StepCred *cred, const char *node, uint64_t now, struct error *err);

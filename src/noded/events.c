@@ -52,8 +52,8 @@ static void drop_sent(struct noded *n)
 	struct event_queue *q = n->events;
 	for (size_t i = 0; i < q->flying; i++) {
 		const Pb__NodeEvent *e = q->event[i];
-		if (e->kind == PB__NODE_EVENT__KIND__BATCH_DONE || e->kind == PB__NODE_EVENT__KIND__STEP_DONE)
-			steps_forget_done(n, e->job_id, e->step_id);
+		if (e->kind == PB__NODE_EVENT__KIND__BATCH_DONE || e->kind == PB__NODE_EVENT__KIND__STEP_DONE || e->kind == PB__NODE_EVENT__KIND__LAUNCH_FAILED)
+			steps_forget_done(n, e);
 		pb__node_event__free_unpacked(q->event[i], NULL);
 	}
 	q->n -= q->flying;

@@ -2,6 +2,7 @@
  *
  * Who may call is decided before (rpc.def and handlers_policy). What may run is decided here, in launch.c: never by who asks, only by slurmctld's
  * signature, and for steps by the user's own token on top. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,9 @@ static void h_launch(struct noded *n, struct wire_req *req)
 	int rc = wire_req_rpc(req) == RPC_D_BATCH ? launch_batch(n, req, &err) : launch_step(n, req, &err);
 	rsp.code = (uint32_t)abs(rc);
 	rsp.node = n->name;
+	rsp.has_node_fault = rsp.node_fault = rc < 0 && -rc < 1000 && rc != -EEXIST;   /* an errno: ours begin at 1000 (tables/errors.def) */
+	if (rsp.node_fault && wire_req_rpc(req) == RPC_D_LAUNCH)
+		jobs_node_fault(n, err.line);
 	if (rc < 0) {
 		rsp.detail = err.line;
 		log_error("launch refused: %s", err.line);

@@ -1,10 +1,14 @@
 /* jobs.c - jobs on this node (see jobs.h) */
 #include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -13,13 +17,14 @@
 #include "noded/script.h"
 #include "noded/script_env.h"
 #include "noded/steps.h"
+#include "noded/used.h"
 
 #define RECENT 512
 #define IO_FAILED_STATUS 53    /* how the reference reports a step whose files could not be opened: "signal 53" */
 
 enum phase { JOB_NEW, JOB_PROLOG, JOB_READY, JOB_FAILED, JOB_EPILOG };
 
-struct waiting { struct waiting *next; uint8_t *data; size_t len; };
+struct waiting { struct waiting *next; uint32_t step_id; uint8_t *data; size_t len; };
 
 struct node_job {
 	struct node_job *next;
@@ -31,23 +36,34 @@ struct node_job {
 	struct envlist env;            /* of the scripts */
 };
 
-static struct { uint32_t job_id, restarts; } recent[RECENT];
-static size_t recent_at;
+/* Runs that are over here, and runs whose batch script has ended here: the last ones of each. */
+struct runs { struct { uint32_t job_id, restarts; } at[RECENT]; size_t next; };
+static struct runs recent, ran;
 
-static void recent_add(uint32_t job_id, uint32_t restarts)
+static void runs_add(struct runs *r, uint32_t job_id, uint32_t restarts)
 {
-	recent[recent_at].job_id = job_id;
-	recent[recent_at].restarts = restarts;
-	recent_at = (recent_at + 1) % RECENT;
+	r->at[r->next].job_id = job_id;
+	r->at[r->next].restarts = restarts;
+	r->next = (r->next + 1) % RECENT;
 }
 
-static bool recent_has(uint32_t job_id, uint32_t restarts)
+static bool runs_have(const struct runs *r, uint32_t job_id, uint32_t restarts)
 {
 	for (size_t i = 0; i < RECENT; i++)
-		if (recent[i].job_id == job_id && recent[i].restarts == restarts)
+		if (r->at[i].job_id == job_id && r->at[i].restarts == restarts)
 			return true;
 	return false;
 }
+
+void jobs_were_over(uint32_t job_id, uint32_t restarts) { runs_add(&recent, job_id, restarts); }
+
+static void over_add(const struct noded *n, uint32_t job_id, uint32_t restarts)
+{
+	runs_add(&recent, job_id, restarts);
+	used_over(n, job_id, restarts);
+}
+
+bool jobs_batch_ran(uint32_t job_id, uint32_t restarts) { return runs_have(&ran, job_id, restarts); }
 
 static struct node_job *job_find(struct noded *n, uint32_t job_id)
 {
@@ -71,12 +87,25 @@ static struct node_job *job_get(struct noded *n, uint32_t job_id, uint32_t resta
 	return j;
 }
 
+static void launch_path(const struct node_job *j, uint32_t step_id, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s/launch.%u.%u", j->node->spool, j->job_id, step_id);
+}
+
+static void waiting_free(struct node_job *j, struct waiting *w)
+{
+	char path[3072];
+	launch_path(j, w->step_id, path, sizeof path);
+	(void)unlink(path);
+	free(w->data);
+	free(w);
+}
+
 static void waiting_drop(struct node_job *j)
 {
 	for (struct waiting *w; (w = j->waiting);) {
 		j->waiting = w->next;
-		free(w->data);
-		free(w);
+		waiting_free(j, w);
 	}
 }
 
@@ -101,7 +130,10 @@ static void event_init(Pb__NodeEvent *e, Pb__NodeEvent__Kind kind, uint32_t job_
 	e->restarts = restarts;
 }
 
-static void launch_failed(struct noded *n, uint32_t job_id, uint32_t step_id, uint32_t restarts, int code, const char *text, bool drain)
+/* Whose fault is it that a step could not run? */
+enum blame { BLAME_NODE, BLAME_NOBODY };
+
+static void launch_failed(struct noded *n, uint32_t job_id, uint32_t step_id, uint32_t restarts, int code, const char *text, enum blame blame)
 {
 	Pb__NodeEvent e;
 	event_init(&e, PB__NODE_EVENT__KIND__LAUNCH_FAILED, job_id, restarts);
@@ -109,20 +141,42 @@ static void launch_failed(struct noded *n, uint32_t job_id, uint32_t step_id, ui
 	e.step_id = step_id;
 	e.error = (uint32_t)abs(code);
 	e.text = (char *)text;
-	e.drain = drain;
+	e.drain = blame == BLAME_NODE;
+	e.has_again = e.again = blame == BLAME_NOBODY;
 	log_error("launch of step %u.%d failed: %s", job_id, (int)step_id, text);
 	events_push(n, &e);
 }
 
-static void waiting_add(struct node_job *j, const Pb__StepdStart *start)
+/* In the spool, so that a slurmd that is killed during the prolog goes on with it: slurmctld has been told that the launch is here. */
+static int launch_keep(const struct node_job *j, const struct waiting *w, struct error *err)
+{
+	char path[3072];
+	launch_path(j, w->step_id, path, sizeof path);
+	(void)unlink(path);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	ssize_t done = fd < 0 ? -1 : write(fd, w->data, w->len);
+	int error = done == (ssize_t)w->len ? 0 : done < 0 ? errno : ENOSPC;
+	if (fd >= 0)
+		close(fd);
+	return error ? error_set(err, error, "cannot write %s: %s", path, strerror(error)) : 0;
+}
+
+static int waiting_add(struct node_job *j, const Pb__StepdStart *start, struct error *err)
 {
 	struct waiting *w = xcalloc(1, sizeof *w), **at = &j->waiting;
+	w->step_id = start->cred->step_id;
 	w->len = pb__stepd_start__get_packed_size(start);
 	w->data = xmalloc(w->len);
 	pb__stepd_start__pack(start, w->data);
+	int rc = launch_keep(j, w, err);
+	if (rc < 0) {
+		waiting_free(j, w);
+		return rc;
+	}
 	while (*at)
 		at = &(*at)->next;
 	*at = w;
+	return 0;
 }
 
 /* Launches that waited for the prolog: start them, or report that they cannot. */
@@ -134,11 +188,10 @@ static void waiting_run(struct node_job *j, const char *problem)
 		j->waiting = w->next;
 		if (start && (problem || steps_spawn(j->node, start, &err) < 0))
 			launch_failed(j->node, j->job_id, start->cred->step_id, j->restarts, problem ? ESLURM_DISABLED : err.code, problem ? problem : err.line,
-				      true);
+				      BLAME_NODE);
 		if (start)
 			pb__stepd_start__free_unpacked(start, NULL);
-		free(w->data);
-		free(w);
+		waiting_free(j, w);
 	}
 }
 
@@ -171,7 +224,7 @@ int jobs_launch(struct noded *n, Pb__StepdStart *start, struct error *err)
 	const Pb__StepCred *c = start->cred;
 	uint32_t restarts = c->job->restarts;
 	struct node_job *j = job_find(n, c->job_id);
-	if (recent_has(c->job_id, restarts) || (j && j->terminating))
+	if (runs_have(&recent, c->job_id, restarts) || (j && j->terminating))
 		return error_set(err, ESLURM_CRED, "job %u is ending on this node: its credential is revoked", c->job_id);
 	bool has_prolog = script_is_set(n, CONF_Prolog);
 	if (!j && !has_prolog)
@@ -181,18 +234,74 @@ int jobs_launch(struct noded *n, Pb__StepdStart *start, struct error *err)
 		return error_set(err, ESLURM_DISABLED, "the prolog of job %u failed on this node", c->job_id);
 	if (j->phase == JOB_READY || !has_prolog)
 		return steps_spawn(n, start, err);
-	waiting_add(j, start);
-	if (j->phase == JOB_NEW)
+	int rc = waiting_add(j, start, err);
+	if (!rc && j->phase == JOB_NEW)
 		prolog_start(j, start);
-	return 0;
+	if (rc < 0 && j->phase == JOB_NEW)
+		job_free(j);
+	return rc;
+}
+
+/* The step's end is known here and slurmctld has not taken it yet. */
+static bool ended_unheard(const struct noded *n, const Pb__StepCred *c)
+{
+	const Pb__NodeEvent *e;
+	for (size_t i = 0; (e = events_at(n, i)); i++)
+		if (e->job_id == c->job_id && e->has_step_id && e->step_id == c->step_id && e->restarts == c->job->restarts)
+			return true;
+	return c->step_id == STEP_ID_BATCH && jobs_batch_ran(c->job_id, c->job->restarts);
+}
+
+static void launch_again(struct noded *n, const char *path)
+{
+	struct error err = { 0 };
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	uint8_t *data = fd >= 0 && !fstat(fd, &st) && st.st_size > 0 ? xmalloc((size_t)st.st_size) : NULL;
+	ssize_t len = data ? read(fd, data, (size_t)st.st_size) : -1;
+	Pb__StepdStart *start = len > 0 && len == st.st_size ? pb__stepd_start__unpack(NULL, (size_t)len, data) : NULL;
+	if (fd >= 0)
+		close(fd);
+	free(data);
+	(void)unlink(path);
+	if (!start)
+		return;                    /* cut off: it was never answered */
+	const Pb__StepCred *c = start->cred;
+	if (steps_find(n, c->job_id, c->step_id) || ended_unheard(n, c)) {      /* it had been started */
+		pb__stepd_start__free_unpacked(start, NULL);
+		return;
+	}
+	log_info("launch of step %u.%d was under way when slurmd was killed; going on with it", c->job_id, (int)c->step_id);
+	if (jobs_launch(n, start, &err) < 0)
+		log_error("%s", err.line);
+	pb__stepd_start__free_unpacked(start, NULL);
+}
+
+void jobs_launch_again(struct noded *n)
+{
+	char path[3072];
+	glob_t found;
+	snprintf(path, sizeof path, "%s/launch.*", n->spool);
+	if (glob(path, GLOB_NOSORT, NULL, &found))
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		launch_again(n, found.gl_pathv[i]);
+	globfree(&found);
+}
+
+void jobs_each_waiting(const struct noded *n, void (*fn)(uint32_t job_id, uint32_t step_id, uint32_t restarts, void *arg), void *arg)
+{
+	for (const struct node_job *j = n->jobs; j; j = j->next)
+		for (const struct waiting *w = j->waiting; w; w = w->next)
+			fn(j->job_id, w->step_id, j->restarts, arg);
 }
 
 static void job_over(struct node_job *j)
 {
 	Pb__NodeEvent e;
 	event_init(&e, PB__NODE_EVENT__KIND__EPILOG_DONE, j->job_id, j->restarts);
+	over_add(j->node, j->job_id, j->restarts);
 	events_push(j->node, &e);
-	recent_add(j->job_id, j->restarts);
 	job_free(j);
 }
 
@@ -209,8 +318,8 @@ static void on_epilog(struct noded *n, int status, void *arg)
 	e.status = (uint32_t)status;
 	e.text = "Epilog error";
 	log_error("epilog of job %u failed with status %d", j->job_id, status);
+	over_add(n, j->job_id, j->restarts);
 	events_push(n, &e);
-	recent_add(j->job_id, j->restarts);
 	job_free(j);
 }
 
@@ -253,7 +362,7 @@ void jobs_terminate(struct noded *n, const Pb__TerminateReq *req)
 	}
 	if (req->has_step_id)
 		return;
-	if (late || (!j && !steps_count_job(n, req->job_id) && recent_has(req->job_id, req->restarts))) {
+	if (late || (!j && !steps_count_job(n, req->job_id) && runs_have(&recent, req->job_id, req->restarts))) {
 		Pb__NodeEvent e;
 		event_init(&e, PB__NODE_EVENT__KIND__EPILOG_DONE, req->job_id, req->restarts);
 		events_push(n, &e);
@@ -267,6 +376,8 @@ void jobs_terminate(struct noded *n, const Pb__TerminateReq *req)
 		epilog_start(j);
 }
 
+static const char stepd_killed[] = "slurmstepd was killed";
+
 /* What slurmctld is told of a step's end. */
 static void report_end(struct noded *n, const struct node_step *st, const Pb__StepdEvent *event, bool clean)
 {
@@ -275,11 +386,12 @@ static void report_end(struct noded *n, const struct node_step *st, const Pb__St
 	e.has_step_id = e.has_status = true;
 	e.step_id = st->step_id;
 	e.status = event ? event->status : SIGKILL;
-	e.text = event ? event->text : "slurmstepd was killed";
+	e.text = event ? event->text : (char *)stepd_killed;
 	if (event && event->kind == PB__STEPD_EVENT__KIND__FAILED) {
 		e.status = IO_FAILED_STATUS;
 		e.has_error = true;
 		e.error = event->error;
+		e.has_drain = e.drain = event->has_node_fault && event->node_fault;
 	}
 	e.usage = event ? event->usage : NULL;
 	e.has_oom = event && event->oom;
@@ -288,15 +400,34 @@ static void report_end(struct noded *n, const struct node_step *st, const Pb__St
 	events_push(n, &e);
 }
 
+/* A batch script that never began, and not because of anything the user said: slurmctld lets it begin elsewhere. */
+static bool batch_never_began(struct noded *n, const struct node_step *st, const Pb__StepdEvent *event)
+{
+	const struct node_job *j = job_find(n, st->job_id);
+	bool node_fault = event && event->has_node_fault && event->node_fault;
+	bool killed = !event || (event->text && !strcmp(event->text, stepd_killed));
+	if (!st->batch || (j && j->terminating) || !(node_fault || (killed && !(event && event->started))))
+		return false;
+	runs_add(&ran, st->job_id, st->restarts);       /* a launch of it that is sent again comes too late */
+	launch_failed(n, st->job_id, st->step_id, st->restarts, node_fault ? (int)event->error : ESLURM_DISABLED, node_fault ? event->text : stepd_killed,
+		      node_fault ? BLAME_NODE : BLAME_NOBODY);
+	return true;
+}
+
 void jobs_step_end(struct noded *n, struct node_step *st, const Pb__StepdEvent *event)
 {
 	struct node_job *j = job_find(n, st->job_id);
+	if (batch_never_began(n, st, event))
+		return;
+	if (st->batch)
+		runs_add(&ran, st->job_id, st->restarts);
 	bool left = steps_count_job(n, st->job_id) > 0;
 	bool clean = st->batch && !left && !script_is_set(n, CONF_Epilog) && !(j && j->terminating);
 	log_debug("step %u.%d ended with status %u%s", st->job_id, (int)st->step_id, event ? event->status : SIGKILL, clean ? ", job is over here" : "");
+	if (clean)
+		over_add(n, st->job_id, st->restarts);
 	report_end(n, st, event, clean);
 	if (clean) {
-		recent_add(st->job_id, st->restarts);
 		if (j)
 			job_free(j);
 	} else if (j && j->terminating && !left && j->phase != JOB_PROLOG) {
@@ -309,6 +440,15 @@ void jobs_step_adopted(struct noded *n, struct node_step *st)
 	struct node_job *j = job_get(n, st->job_id, st->restarts);
 	if (j->phase == JOB_NEW)
 		j->phase = JOB_READY;      /* its prolog ran before we were started */
+}
+
+void jobs_node_fault(struct noded *n, const char *text)
+{
+	Pb__NodeEvent e = PB__NODE_EVENT__INIT;
+	e.kind = PB__NODE_EVENT__KIND__LAUNCH_FAILED;
+	e.has_drain = e.drain = true;
+	e.text = (char *)text;
+	events_push(n, &e);
 }
 
 void jobs_kill_failed(struct noded *n, struct node_step *st)

@@ -16,6 +16,7 @@
 #include "noded/events.h"
 #include "noded/jobs.h"
 #include "noded/launch.h"
+#include "noded/used.h"
 #include "wire/sign.h"
 
 /* What slurmstepd gets of our configuration: its name there, the key here. */
@@ -106,13 +107,11 @@ static int start_step(struct noded *n, Pb__StepCred *cred, Pb__LaunchSpec *spec,
 	return rc;
 }
 
-/* This run of the job has ended here and slurmctld has not heard so yet: a launch repeated after a restart of slurmctld must not run it twice. */
-static int check_not_run(const struct noded *n, const Pb__StepCred *cred, struct error *err)
+/* This run of the job has ended here: a launch repeated after a restart of either daemon must not run it twice. */
+static int check_not_run(const Pb__StepCred *cred, struct error *err)
 {
-	const Pb__NodeEvent *e;
-	for (size_t i = 0; (e = events_at(n, i)); i++)
-		if (e->kind == PB__NODE_EVENT__KIND__BATCH_DONE && e->job_id == cred->job_id && e->restarts == cred->job->restarts)
-			return error_set(err, EEXIST, "job %u has run on this node already", cred->job_id);
+	if (jobs_batch_ran(cred->job_id, cred->job->restarts))
+		return error_set(err, EEXIST, "job %u has run on this node already", cred->job_id);
 	return 0;
 }
 
@@ -127,7 +126,7 @@ int launch_batch(struct noded *n, struct wire_req *req, struct error *err)
 		return error_set(err, ESLURM_PROTOCOL, "malformed batch launch");
 	rc = cred_use(n->creds, b->cred, n->name, (uint64_t)time(NULL), err);
 	if (!rc)
-		rc = check_not_run(n, b->cred, err);
+		rc = check_not_run(b->cred, err);
 	if (!rc) {
 		log_info("Launching batch JobId=%u for UID %u", b->cred->job_id, b->cred->uid);
 		rc = start_step(n, b->cred, NULL, b, err);
@@ -162,6 +161,8 @@ int launch_step(struct noded *n, struct wire_req *req, struct error *err)
 		return error_set(err, ESLURM_PROTOCOL, "malformed step credential");
 	rc = check_user(req, cred, err);
 	rc = rc < 0 ? rc : cred_use(n->creds, cred, n->name, (uint64_t)time(NULL), err);
+	if (!rc && (rc = used_nonce(n, cred->nonce.data, cred->expires)) < 0)
+		rc = error_set(err, rc, "cannot note in %s that the credential of step %u.%u is used: %s", n->spool, cred->job_id, cred->step_id, strerror(-rc));
 	if (!rc) {
 		Pb__SignedCred *sealed = spec->cred, empty = PB__SIGNED_CRED__INIT;
 		log_info("launch task StepId=%u.%u request from UID:%u GID:%u HOST:%s", cred->job_id, cred->step_id, cred->uid, cred->gid, wire_req_peer(req));

@@ -24,11 +24,13 @@
 #include "noded/handlers.h"
 #include "noded/hardware.h"
 #include "noded/health.h"
+#include "noded/jobs.h"
 #include "noded/options.h"
 #include "noded/place.h"
 #include "noded/registration.h"
 #include "noded/script.h"
 #include "noded/steps.h"
+#include "noded/used.h"
 
 static struct noded the_node;
 
@@ -128,11 +130,14 @@ static int start(struct noded *n, struct error *err)
 	hardware_find(&n->hw, conf_str(n->conf, CONF_TmpFS));
 	n->creds = cred_book_create();
 	n->events = events_create(n);
+	used_load(n);
 	signals_start(n);
 	rc = place_listen(n, err);
 	if (rc < 0)
 		return rc;
 	steps_adopt(n, n->opt.clean);
+	if (!n->opt.clean)
+		jobs_launch_again(n);
 	place_sweep_cgroups(n);
 	registration_start(n);
 	return 0;

@@ -17,6 +17,8 @@
 #include "wire/wire.h"
 
 #define STEP_ID_BATCH 0xfffffffbu
+#define STEP_ID_EXTERN 0xfffffffcu
+#define STEP_ID_INTERACTIVE 0xfffffffau
 
 struct cred_book;
 struct event_queue;

@@ -1,7 +1,8 @@
 /* noded_test.c - proves with the real slurmd and slurmstepd, playing slurmctld: registration; a signed batch launch runs once and its end is reported; forged,
  * repeated and expired launches are refused; a step runs across a restart of slurmd; its end while slurmd is away is reported; termination ends with EPILOG_DONE;
- * late orders leave a later run alone.
- * Arguments: slurmd, slurmstepd. */
+ * late orders leave a later run alone. A slurmd killed at any of its calls to the system during a launch neither loses the job nor runs it twice; one that was
+ * restarted takes no credential again.
+ * Arguments: slurmd, slurmstepd, killer library (killer.c; absent: its test is skipped). */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -27,10 +28,10 @@
 #include "wire/wire.h"
 
 #define STEP_ID_BATCH 0xfffffffbu
-#define EVENTS 64
+#define EVENTS 1024
 
 static char dir[] = "/tmp/noded_test.XXXXXX";
-static const char *slurmd_path, *stepd_path;
+static const char *slurmd_path, *stepd_path, *killer_path;
 static uv_loop_t loop;
 static struct wire_auth *auth;
 static struct wire_server *server;
@@ -128,7 +129,8 @@ static uint16_t free_port(void)
 	return ntohs(addr.sin_port);
 }
 
-static void slurmd_start(void)
+/* kill_at: at which of its calls, counted from when the file "arm" exists, it is to be killed; 0: never. */
+static void slurmd_start_to_die(int kill_at)
 {
 	char conf[256];
 	size_t before = seen.registrations;
@@ -137,11 +139,18 @@ static void slurmd_start(void)
 	if (!slurmd_pid) {
 		int log = open("/dev/null", O_RDWR);
 		dup2(log, 1), dup2(log, 2);
+		if (kill_at) {
+			setenv("LD_PRELOAD", killer_path, 1);
+			setenv("KILLER_AT", xasprintf("%d", kill_at), 1);
+			setenv("KILLER_ARM", xasprintf("%s/arm", dir), 1);
+		}
 		execl(slurmd_path, "slurmd", "-D", "-f", conf, "-N", "n1", "-d", stepd_path, (char *)NULL);
 		_exit(127);
 	}
 	WAIT_FOR(seen.registrations > before);
 }
+
+static void slurmd_start(void) { slurmd_start_to_die(0); }
 
 static void slurmd_stop(int sig)
 {
@@ -226,6 +235,14 @@ static int call(enum rpc rpc, const ProtobufCMessage *req)
 	return answer.code;
 }
 
+/* An order that may be given twice: over a connection that broke with the slurmd before this one it is given again, as slurmctld does. */
+static int call_again(enum rpc rpc, const ProtobufCMessage *req)
+{
+	int rc = call(rpc, req);
+	return rc == -ESLURM_COMM ? call(rpc, req) : rc;
+}
+
+static bool same_nonce; /* of the steps launched now: as the last one's */
 static uint32_t run; /* of the jobs launched now: how often they were requeued */
 
 /* A signed batch launch in sealed bytes, freed by the caller. */
@@ -272,7 +289,7 @@ static void terminate(uint32_t job_id)
 {
 	Pb__TerminateReq t = PB__TERMINATE_REQ__INIT;
 	t.job_id = job_id, t.uid = getuid();
-	assert_int_equal(call(RPC_D_TERMINATE, &t.base), 0);
+	assert_int_equal(call_again(RPC_D_TERMINATE, &t.base), 0);
 	WAIT_FOR(event_find(PB__NODE_EVENT__KIND__EPILOG_DONE, job_id));
 }
 
@@ -288,7 +305,7 @@ static void test_batch(void **state)
 {
 	char path[300];
 	(void)state;
-	assert_int_equal(call(RPC_D_BATCH, &batch_make(1, "#!/bin/sh\necho hi; exit 7\n", 60)->base), 0);
+	assert_int_equal(call_again(RPC_D_BATCH, &batch_make(1, "#!/bin/sh\necho hi; exit 7\n", 60)->base), 0);
 	WAIT_FOR(event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 1));
 	const Pb__NodeEvent *e = event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 1);
 	assert_int_equal(WEXITSTATUS(e->status), 7);
@@ -310,7 +327,7 @@ static void test_refusals(void **state)
 	assert_int_equal(call(RPC_D_BATCH, &b->base), 0);
 	assert_int_equal(call(RPC_D_BATCH, &b->base), -ESLURM_CRED);
 	assert_non_null(strstr(answer.detail, "used on node n1 before"));
-	assert_int_equal(call(RPC_D_BATCH, &batch_make(3, "#!/bin/sh\n", -5)->base), -ESLURM_CRED);
+	assert_int_equal(call_again(RPC_D_BATCH, &batch_make(3, "#!/bin/sh\n", -5)->base), -ESLURM_CRED);
 	assert_non_null(strstr(answer.detail, "expired"));
 	WAIT_FOR(event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 2));
 	terminate(2);
@@ -319,13 +336,13 @@ static void test_refusals(void **state)
 static void test_restart(void **state)
 {
 	(void)state;
-	assert_int_equal(call(RPC_D_BATCH, &batch_make(4, "#!/bin/sh\n: > ready4\nwhile [ ! -e go4 ]; do sleep 0.02; done; exit 5\n", 60)->base), 0);
+	assert_int_equal(call_again(RPC_D_BATCH, &batch_make(4, "#!/bin/sh\n: > ready4\nwhile [ ! -e go4 ]; do sleep 0.02; done; exit 5\n", 60)->base), 0);
 	WAIT_FOR(access(xasprintf("%s/ready4", dir), F_OK) == 0);
 	slurmd_stop(SIGKILL);
 	slurmd_start();
 	assert_int_equal(seen.steps_alive, 1);
 	Pb__Empty empty = PB__EMPTY__INIT;
-	assert_int_equal(call(RPC_D_PING, &empty.base), 0);
+	assert_int_equal(call_again(RPC_D_PING, &empty.base), 0);
 	assert_int_equal(answer.pids, 1);
 	slurmd_stop(SIGKILL);
 	write_file("go4", "", 0, 0644);
@@ -339,7 +356,7 @@ static void test_restart(void **state)
 static void test_terminate(void **state)
 {
 	(void)state;
-	assert_int_equal(call(RPC_D_BATCH, &batch_make(6, "#!/bin/sh\ntrap '' TERM; : > ready6\nsleep 100\n", 60)->base), 0);
+	assert_int_equal(call_again(RPC_D_BATCH, &batch_make(6, "#!/bin/sh\ntrap '' TERM; : > ready6\nsleep 100\n", 60)->base), 0);
 	WAIT_FOR(access(xasprintf("%s/ready6", dir), F_OK) == 0);
 	terminate(6);
 	const Pb__NodeEvent *e = event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 6);
@@ -354,7 +371,7 @@ static void test_late_orders(void **state)
 	Pb__SignalReq s = PB__SIGNAL_REQ__INIT;
 	(void)state;
 	run = 1;
-	assert_int_equal(call(RPC_D_BATCH, &batch_make(11, "#!/bin/sh\n: > ready11\nwhile [ ! -e go11 ]; do sleep 0.02; done; exit 3\n", 60)->base), 0);
+	assert_int_equal(call_again(RPC_D_BATCH, &batch_make(11, "#!/bin/sh\n: > ready11\nwhile [ ! -e go11 ]; do sleep 0.02; done; exit 3\n", 60)->base), 0);
 	run = 0;
 	WAIT_FOR(access(xasprintf("%s/ready11", dir), F_OK) == 0);
 	s.job_id = 11, s.signal = SIGKILL, s.has_restarts = true;
@@ -374,7 +391,7 @@ static void test_stepd_killed(void **state)
 	char cmd[300];
 	(void)state;
 	snprintf(cmd, sizeof cmd, "#!/bin/sh\necho $PPID > ppid\n: > ready7\nsleep 100\n");
-	assert_int_equal(call(RPC_D_BATCH, &batch_make(7, cmd, 60)->base), 0);
+	assert_int_equal(call_again(RPC_D_BATCH, &batch_make(7, cmd, 60)->base), 0);
 	WAIT_FOR(access(xasprintf("%s/ready7", dir), F_OK) == 0);
 	kill(atoi(file_text("ppid")), SIGKILL);
 	WAIT_FOR(event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 7));
@@ -390,7 +407,7 @@ static void test_prolog_fails(void **state)
 	snprintf(want, sizeof want, "prolog_slurmd 1 %u\n", (unsigned)getuid());
 	assert_true(!strncmp(file_text("prologs"), want, strlen(want)));
 	write_file("fail", "", 0, 0644);
-	assert_int_equal(call(RPC_D_BATCH, &batch_make(8, "#!/bin/sh\n", 60)->base), 0);
+	assert_int_equal(call_again(RPC_D_BATCH, &batch_make(8, "#!/bin/sh\n", 60)->base), 0);
 	WAIT_FOR(event_find(PB__NODE_EVENT__KIND__LAUNCH_FAILED, 8));
 	const Pb__NodeEvent *e = event_find(PB__NODE_EVENT__KIND__LAUNCH_FAILED, 8);
 	assert_true(e->drain && !strcmp(e->text, "Prolog error: exit status 1"));
@@ -416,7 +433,8 @@ static int launch_as(uint32_t uid, const char *out, const uint8_t *bound, bool b
 	struct wire_client *client;
 	struct error err = { 0 };
 	Pb__LaunchRsp *rsp = NULL;
-	randombytes_buf(nonce, sizeof nonce);
+	if (!same_nonce)
+		randombytes_buf(nonce, sizeof nonce);
 	l.nodes = n.name = a.nodes = "n1", n.addr = "127.0.0.1", n.cpus = 1, n.task_ids = &rank, n.n_task_ids = 1;
 	l.num_tasks = 1, l.node = nodes, l.n_node = 1;
 	job.job_id = 9, job.uid = uid, job.state = PB__JOB_STATE__RUNNING;
@@ -450,18 +468,122 @@ static void test_step_launch(void **state)
 	assert_int_equal(launch_as(getuid(), "s.out", NULL, true), 0);
 	WAIT_FOR(event_find(PB__NODE_EVENT__KIND__STEP_DONE, 9));
 	assert_string_equal(file_text("s.out"), "step 0\n");
+	slurmd_stop(SIGKILL);
+	slurmd_start();
+	same_nonce = true;
+	assert_int_equal(launch_as(getuid(), "s.out", NULL, true), -ESLURM_CRED);
+	assert_non_null(strstr(answer.detail, "was used on node n1 before"));
+	same_nonce = false;
 	terminate(9);
+	slurmd_stop(SIGKILL);
+	slurmd_start();
+	assert_int_equal(launch_as(getuid(), "s.out", NULL, true), -ESLURM_CRED);
+	assert_non_null(strstr(answer.detail, "is revoked"));
 }
+
+/* Both daemons of the node are killed: the next slurmd ends what is left and says so. */
+static void test_both_killed(void **state)
+{
+	char *sleeper;
+	(void)state;
+	run = 3;
+	assert_int_equal(call_again(RPC_D_BATCH, &batch_make(12, "#!/bin/sh\nsleep 100 &\necho $! > sleeper; echo $PPID > ppid12; : > ready12\nwait\n", 60)->base), 0);
+	run = 0;
+	WAIT_FOR(access(xasprintf("%s/ready12", dir), F_OK) == 0);
+	slurmd_stop(SIGKILL);
+	kill(atoi(file_text("ppid12")), SIGKILL);
+	slurmd_start();
+	WAIT_FOR(event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 12));
+	const Pb__NodeEvent *e = event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 12);
+	assert_true(e->status == SIGKILL && e->restarts == 3);
+	assert_string_equal(e->text, "slurmstepd was killed");
+	sleeper = xasprintf("/proc/%d/cwd", atoi(file_text("sleeper")));
+	WAIT_FOR(access(xasprintf("%s/spool/done.12.%u.part", dir, STEP_ID_BATCH), F_OK) < 0);
+	if (!geteuid() && strstr(file_text("log"), "are kept in cgroups"))
+		WAIT_FOR(access(sleeper, F_OK) < 0);
+	else
+		kill(atoi(file_text("sleeper")), SIGKILL);
+	terminate(12);
+}
+
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+/* As slurmctld does: what was not answered is sent again; what could not begin is begun again. */
+static void job_to_its_end(uint32_t job_id, int code, const Pb__SignedBatch *b, const char *script)
+{
+	size_t fails = 0;
+	if (code)
+		code = call_again(RPC_D_BATCH, &b->base);
+	assert_true(code == 0 || code == -EEXIST);
+	while (!event_find(PB__NODE_EVENT__KIND__BATCH_DONE, job_id)) {
+		size_t n = 0;
+		WAIT_FOR(event_find(PB__NODE_EVENT__KIND__BATCH_DONE, job_id) || event_find(PB__NODE_EVENT__KIND__LAUNCH_FAILED, job_id));
+		for (size_t i = 0; i < seen.n; i++)
+			n += seen.event[i]->kind == PB__NODE_EVENT__KIND__LAUNCH_FAILED && seen.event[i]->job_id == job_id && seen.event[i]->again;
+		if (n > fails) {
+			fails = n;
+			terminate(job_id);
+			run++;
+			assert_int_equal(call_again(RPC_D_BATCH, &batch_make(job_id, script, 60)->base), 0);
+		}
+		loop_once();
+	}
+	run = 0;
+}
+
+static bool slurmd_died(void)
+{
+	if (slurmd_pid && waitpid(slurmd_pid, NULL, WNOHANG) == slurmd_pid)
+		slurmd_pid = 0;
+	return !slurmd_pid;
+}
+
+static void test_killed_during_launch(void **state)
+{
+	bool died = true;
+	(void)state;
+	if (!killer_path)
+		skip();
+	Pb__Empty empty = PB__EMPTY__INIT;
+	int at = 1;
+	for (; died && at < 200; at++) {
+		uint32_t job_id = 1000 + (uint32_t)at;
+		char *out = xasprintf("ran.%u", job_id), *script = xasprintf("#!/bin/sh\necho ran >> %s\n", out);
+		slurmd_stop(SIGKILL);
+		slurmd_start_to_die(at);
+		write_file("arm", "", 0, 0644);
+		const Pb__SignedBatch *b = batch_make(job_id, script, 60);
+		int code = call(RPC_D_BATCH, &b->base);   /* sometimes it dies on an old connection: then nothing came of it */
+		WAIT_FOR(slurmd_died() || event_find(PB__NODE_EVENT__KIND__BATCH_DONE, job_id));
+		unlink(xasprintf("%s/arm", dir));
+		(void)call(RPC_D_PING, &empty.base);      /* it is past its last call that counts, or dead */
+		died = slurmd_died();
+		if (died)
+			slurmd_start();
+		job_to_its_end(job_id, code, b, script);
+		if (strcmp(file_text(out), "ran\n"))
+			log_show(xasprintf("job %u to run once; slurmd killed at call %d, its answer was %d", job_id, at, code));
+		assert_string_equal(file_text(out), "ran\n");
+		terminate(job_id);
+	}
+	assert_false(died);
+	assert_in_range(at, 20, 199);      /* it did die, everywhere on the way */
+}
+#endif
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_registers), cmocka_unit_test(test_batch), cmocka_unit_test(test_refusals), cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_terminate), cmocka_unit_test(test_late_orders), cmocka_unit_test(test_stepd_killed), cmocka_unit_test(test_prolog_fails), cmocka_unit_test(test_step_launch),
+		cmocka_unit_test(test_both_killed),
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__   /* whose runtime wants to be loaded first */
+		cmocka_unit_test(test_killed_during_launch),
+#endif
 	};
 	if (argc < 3)
 		return fprintf(stderr, "usage: noded_test SLURMD SLURMSTEPD\n"), 2;
 	slurmd_path = realpath(argv[1], NULL);
 	stepd_path = realpath(argv[2], NULL);
+	killer_path = argc > 3 ? realpath(argv[3], NULL) : NULL;
 	return cmocka_run_group_tests(tests, start_all, stop_all);
 }

@@ -19,6 +19,7 @@
 #include "client/client.h"
 #include "noded/handlers.h"
 #include "noded/place.h"
+#include "noded/steps.h"
 
 static char *pid_path;
 
@@ -99,12 +100,38 @@ static const char *cgroup_mount(void)
 	return found ? where : NULL;
 }
 
+/* Processes whose slurmstepd was killed while there was no slurmd: nobody else will end them. */
+static void strays_kill(struct noded *n)
+{
+	char path[4096];
+	glob_t found;
+	snprintf(path, sizeof path, "%s/job_*/step_*", n->cgroup);
+	if (glob(path, GLOB_ONLYDIR | GLOB_NOSORT, NULL, &found))
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		unsigned job_id;
+		uint32_t step_id;
+		char word[16];
+		if (sscanf(found.gl_pathv[i] + strlen(n->cgroup), "/job_%u/step_%15s", &job_id, word) != 2 || !steps_of_word(word, &step_id) || steps_find(n, job_id, step_id))
+			continue;
+		snprintf(path, sizeof path, "%s/cgroup.kill", found.gl_pathv[i]);
+		int fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd >= 0 && write(fd, "1", 1) < 0)
+			log_error("%s: %s", path, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+	}
+	globfree(&found);
+}
+
 void place_sweep_cgroups(struct noded *n)
 {
 	char path[4096];
 	glob_t found;
 	if (!n->cgroup)
 		return;
+	if (!n->stopping)
+		strays_kill(n);
 	for (const char *const *level = (const char *const[]){ "job_*/step_*", "job_*", NULL }; *level; level++) {
 		snprintf(path, sizeof path, "%s/%s", n->cgroup, *level);
 		if (glob(path, GLOB_ONLYDIR | GLOB_NOSORT, NULL, &found))

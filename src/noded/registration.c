@@ -9,6 +9,7 @@
 #include "noded/cred.h"
 #include "noded/events.h"
 #include "noded/hardware.h"
+#include "noded/jobs.h"
 #include "noded/registration.h"
 #include "noded/steps.h"
 
@@ -106,8 +107,9 @@ static void on_answer(int code, const ProtobufCMessage *msg, const char *detail,
 	events_send(n);
 }
 
-static void alive_add(Pb__NodeRegisterReq *req, uint32_t job_id, uint32_t step_id, uint32_t restarts)
+static void alive_add(uint32_t job_id, uint32_t step_id, uint32_t restarts, void *arg)
 {
+	Pb__NodeRegisterReq *req = arg;
 	Pb__StepAlive *a = xcalloc(1, sizeof *a);
 	pb__step_alive__init(a);
 	a->job_id = job_id;
@@ -123,10 +125,11 @@ static void alive_fill(const struct noded *n, Pb__NodeRegisterReq *req)
 {
 	const Pb__NodeEvent *e;
 	for (struct node_step *st = n->steps; st; st = st->next)
-		alive_add(req, st->job_id, st->step_id, st->restarts);
+		alive_add(st->job_id, st->step_id, st->restarts, req);
+	jobs_each_waiting(n, alive_add, req);
 	for (size_t i = 0; (e = events_at(n, i)); i++)
-		if (e->kind == PB__NODE_EVENT__KIND__BATCH_DONE || e->kind == PB__NODE_EVENT__KIND__STEP_DONE)
-			alive_add(req, e->job_id, e->step_id, e->restarts);
+		if (e->kind == PB__NODE_EVENT__KIND__BATCH_DONE || e->kind == PB__NODE_EVENT__KIND__STEP_DONE || e->kind == PB__NODE_EVENT__KIND__LAUNCH_FAILED)
+			alive_add(e->job_id, e->step_id, e->restarts, req);
 }
 
 static void register_now(struct noded *n)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -19,33 +20,77 @@
 #include "noded/steps.h"
 
 #define EVENT_MAX (4u << 20)
-#define DONE_MAX (1u << 20)
+#define SLOW_MS 5000           /* a slurmstepd just started opens its socket within that time */
 
 struct out_msg { uv_write_t req; uint8_t *data; };
 
-static void done_path(const struct noded *n, uint32_t job_id, uint32_t step_id, char *buf, size_t size)
+/* end: "" the completion; ".part" what stands for it while slurmstepd lives (stepd/done.h). */
+static void done_path(const struct noded *n, uint32_t job_id, uint32_t step_id, const char *end, char *buf, size_t size)
 {
-	snprintf(buf, size, "%s/done.%u.%u", n->spool, job_id, step_id);
+	snprintf(buf, size, "%s/done.%u.%u%s", n->spool, job_id, step_id, end);
 }
 
-void steps_forget_done(struct noded *n, uint32_t job_id, uint32_t step_id)
-{
-	char path[3072];
-	done_path(n, job_id, step_id, path, sizeof path);
-	(void)unlink(path);
-}
-
-static Pb__StepdEvent *done_read(const struct noded *n, uint32_t job_id, uint32_t step_id)
+static Pb__StepdEvent *done_read(const struct noded *n, uint32_t job_id, uint32_t step_id, const char *end)
 {
 	char path[3072];
 	uint8_t buf[65536];
-	done_path(n, job_id, step_id, path, sizeof path);
+	done_path(n, job_id, step_id, end, path, sizeof path);
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return NULL;
 	ssize_t len = read(fd, buf, sizeof buf);
 	close(fd);
 	return len > 0 ? pb__stepd_event__unpack(NULL, (size_t)len, buf) : NULL;
+}
+
+static void done_remove(const struct noded *n, uint32_t job_id, uint32_t step_id, const char *end)
+{
+	char path[3072];
+	done_path(n, job_id, step_id, end, path, sizeof path);
+	(void)unlink(path);
+}
+
+void steps_forget_done(struct noded *n, const Pb__NodeEvent *e)
+{
+	Pb__StepdEvent *event = done_read(n, e->job_id, e->step_id, "");
+	if (!event || event->restarts == e->restarts)
+		done_remove(n, e->job_id, e->step_id, "");
+	if (event)
+		pb__stepd_event__free_unpacked(event, NULL);
+}
+
+/* Of this run, not of one before whose end was not acknowledged yet. */
+static Pb__StepdEvent *done_of(const struct node_step *st, const char *end)
+{
+	Pb__StepdEvent *event = done_read(st->node, st->job_id, st->step_id, end);
+	if (event && st->known && event->restarts != st->restarts) {
+		pb__stepd_event__free_unpacked(event, NULL);
+		return NULL;
+	}
+	return event;
+}
+
+static const struct { uint32_t id; const char *word; } special_steps[] = {
+	{ STEP_ID_BATCH, "batch" }, { STEP_ID_EXTERN, "extern" }, { STEP_ID_INTERACTIVE, "interactive" },
+};
+
+void steps_word(uint32_t step_id, char *buf, size_t size)
+{
+	snprintf(buf, size, "%u", step_id);
+	for (size_t i = 0; i < sizeof special_steps / sizeof *special_steps; i++)
+		if (special_steps[i].id == step_id)
+			snprintf(buf, size, "%s", special_steps[i].word);
+}
+
+bool steps_of_word(const char *word, uint32_t *ret)
+{
+	char rest;
+	for (size_t i = 0; i < sizeof special_steps / sizeof *special_steps; i++)
+		if (!strcmp(special_steps[i].word, word)) {
+			*ret = special_steps[i].id;
+			return true;
+		}
+	return sscanf(word, "%u%c", ret, &rest) == 1;
 }
 
 struct node_step *steps_find(struct noded *n, uint32_t job_id, uint32_t step_id)
@@ -81,6 +126,8 @@ static void on_step_closed(uv_handle_t *h)
 	free(st->in);
 	free(st->pids);
 	free(st->tasks);
+	if (st->end)
+		pb__stepd_event__free_unpacked(st->end, NULL);
 	free(st);
 }
 
@@ -101,12 +148,11 @@ static void sweep_later(struct noded *n)
 static void step_clean(struct node_step *st)
 {
 	char path[4096];
-	const char *word = st->batch ? "batch" : NULL;
-	char number[16];
+	char word[16];
 	struct noded *n = st->node;
-	snprintf(number, sizeof number, "%u", st->step_id);
+	steps_word(st->step_id, word, sizeof word);
 	if (n->cgroup) {
-		snprintf(path, sizeof path, "%s/job_%u/step_%s/cgroup.kill", n->cgroup, st->job_id, word ? word : number);
+		snprintf(path, sizeof path, "%s/job_%u/step_%s/cgroup.kill", n->cgroup, st->job_id, word);
 		int fd = open(path, O_WRONLY | O_CLOEXEC);
 		if (fd >= 0) {
 			if (write(fd, "1", 1) < 0)
@@ -119,6 +165,7 @@ static void step_clean(struct node_step *st)
 		kill((pid_t)st->pids[i], SIGKILL);
 	snprintf(path, sizeof path, "%s/step.%u.%u", n->spool, st->job_id, st->step_id);
 	(void)unlink(path);
+	done_remove(n, st->job_id, st->step_id, ".part");
 	if (st->batch) {
 		snprintf(path, sizeof path, "%s/job%05u/slurm_script", n->spool, st->job_id);
 		(void)unlink(path);
@@ -130,10 +177,14 @@ static void step_clean(struct node_step *st)
 static void step_gone(struct node_step *st)
 {
 	struct noded *n = st->node;
-	Pb__StepdEvent *event = done_read(n, st->job_id, st->step_id);
+	Pb__StepdEvent *event = done_of(st, "");
 	step_remove(st);
-	if (!event) {
+	if (!event && st->end) {
+		event = st->end;
+		st->end = NULL;
+	} else if (!event) {
 		log_error("slurmstepd of step %u.%d was killed", st->job_id, (int)st->step_id);
+		event = done_of(st, ".part");
 		step_clean(st);
 	}
 	jobs_step_end(n, st, event);
@@ -145,6 +196,15 @@ static void step_gone(struct node_step *st)
 
 static void step_told(struct node_step *st, const Pb__StepdEvent *e)
 {
+	if (e->has_over && e->over) {
+		uint8_t *copy = xmalloc(pb__stepd_event__get_packed_size(e));
+		size_t len = pb__stepd_event__pack(e, copy);
+		if (st->end)
+			pb__stepd_event__free_unpacked(st->end, NULL);
+		st->end = pb__stepd_event__unpack(NULL, len, copy);
+		free(copy);
+		return;
+	}
 	if (e->kind == PB__STEPD_EVENT__KIND__FAILED) {
 		jobs_kill_failed(st->node, st);
 		return;
@@ -190,7 +250,13 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 	while (st->len - at >= 4) {
 		const uint8_t *h = st->in + at;
 		uint32_t len = (uint32_t)h[0] << 24 | (uint32_t)h[1] << 16 | (uint32_t)h[2] << 8 | h[3];
-		if (len > EVENT_MAX || st->len - at - 4 < len)
+		if (len > EVENT_MAX) {
+			log_error("step %u.%d sent something that is no event; it is ended", st->job_id, (int)st->step_id);
+			uv_read_stop(stream);
+			step_gone(st);
+			return;
+		}
+		if (st->len - at - 4 < len)
 			break;
 		Pb__StepdEvent *e = pb__stepd_event__unpack(NULL, len, h + 4);
 		if (e) {
@@ -239,7 +305,41 @@ static struct node_step *step_add(struct noded *n, int fd, uint32_t job_id, uint
 	return st;
 }
 
-static int stepd_exec(struct noded *n, const char *title, int fd, pid_t *ret_pid)
+/* What stands for the completion until there is one (stepd/done.h): locked, and held by slurmstepd alone. A descriptor, or a negative code and err. */
+static int will_make(struct noded *n, const Pb__StepdStart *start, struct error *err)
+{
+	const Pb__StepCred *c = start->cred;
+	Pb__StepdEvent will = PB__STEPD_EVENT__INIT;
+	uint8_t buf[256];
+	char path[3072];
+	will.kind = PB__STEPD_EVENT__KIND__DONE;
+	will.has_status = will.has_job_id = will.has_step_id = will.has_uid = will.has_batch = will.has_restarts = will.has_started = true;
+	will.status = SIGKILL;
+	will.text = (char *)"slurmstepd was killed";
+	will.job_id = c->job_id;
+	will.step_id = c->step_id;
+	will.uid = c->uid;
+	will.batch = start->batch != NULL;
+	will.restarts = c->job->restarts;
+	done_path(n, c->job_id, c->step_id, ".part", path, sizeof path);
+	(void)unlink(path);
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	size_t len = pb__stepd_event__pack(&will, buf);
+	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB)) {
+		ssize_t put = write(fd, buf, len);
+		if (put == (ssize_t)len)
+			return fd;
+		errno = put < 0 ? errno : ENOSPC;
+	}
+	int rc = error_set(err, errno, "cannot write %s: %s", path, strerror(errno));
+	if (fd >= 0) {
+		(void)unlink(path);
+		close(fd);
+	}
+	return rc;
+}
+
+static int stepd_exec(struct noded *n, const char *title, int fd, int will, pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
@@ -248,6 +348,7 @@ static int stepd_exec(struct noded *n, const char *title, int fd, pid_t *ret_pid
 	sigfillset(&all);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, fd, 3);
+	posix_spawn_file_actions_adddup2(&actions, will, 4);
 	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
 	posix_spawn_file_actions_adddup2(&actions, 0, 1);
 	posix_spawn_file_actions_adddup2(&actions, 0, 2);
@@ -279,13 +380,20 @@ int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err)
 	const Pb__StepCred *c = start->cred;
 	if (steps_find(n, c->job_id, c->step_id))
 		return error_set(err, EEXIST, "step %u.%d runs on this node already", c->job_id, (int)c->step_id);
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+	int will = will_make(n, start, err);
+	if (will < 0)
+		return will;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+		close(will);
 		return error_set(err, errno, "socketpair: %s", strerror(errno));
+	}
 	step_title(c->job_id, c->step_id, title, sizeof title);
-	int rc = stepd_exec(n, title, pair[1], &pid);
+	int rc = stepd_exec(n, title, pair[1], will, &pid);
+	close(will);
 	close(pair[1]);
 	if (rc < 0) {
 		close(pair[0]);
+		done_remove(n, c->job_id, c->step_id, ".part");
 		return error_set(err, rc, "cannot start %s: %s", n->stepd_path, strerror(-rc));
 	}
 	struct node_step *st = step_add(n, pair[0], c->job_id, c->step_id);
@@ -298,7 +406,38 @@ int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err)
 	return 0;
 }
 
-static void adopt_one(struct noded *n, int dir, uint32_t job_id, uint32_t step_id, bool kill)
+/* slurmstepd was killed while no slurmd was there to see it. What it left tells which run of the job it was. */
+static void killed_unseen(struct noded *n, uint32_t job_id, uint32_t step_id, bool report)
+{
+	struct node_step st = { .node = n, .job_id = job_id, .step_id = step_id };
+	Pb__StepdEvent *end = done_read(n, job_id, step_id, ".part");
+	st.batch = step_id == STEP_ID_BATCH;
+	if (end) {
+		st.uid = end->uid;
+		st.restarts = end->restarts;
+		st.known = true;
+	}
+	log_error("slurmstepd of step %u.%d was killed", job_id, (int)step_id);
+	step_clean(&st);
+	if (end && report)
+		jobs_step_end(n, &st, end);
+	if (end)
+		pb__stepd_event__free_unpacked(end, NULL);
+}
+
+/* Does its slurmstepd live? */
+static bool will_is_held(const struct noded *n, uint32_t job_id, uint32_t step_id)
+{
+	char path[3072];
+	done_path(n, job_id, step_id, ".part", path, sizeof path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	bool held = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
+	if (fd >= 0)
+		close(fd);
+	return held;
+}
+
+static bool adopt_one(struct noded *n, int dir, uint32_t job_id, uint32_t step_id, bool kill)
 {
 	char file[48];
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -308,16 +447,44 @@ static void adopt_one(struct noded *n, int dir, uint32_t job_id, uint32_t step_i
 	snprintf(addr.sun_path, sizeof addr.sun_path, "/proc/self/fd/%d/%s", dir, file);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof addr) < 0) {
-		log_info("step %u.%d is gone; removing its socket", job_id, (int)step_id);
 		if (fd >= 0)
 			close(fd);
-		(void)unlinkat(dir, file, 0);
-		return;
+		return false;
 	}
 	struct node_step *st = step_add(n, fd, job_id, step_id);
 	order.kind = kill ? PB__STEPD_ORDER__KIND__TERMINATE : PB__STEPD_ORDER__KIND__STATUS;
 	log_info("adopted step %u.%d", job_id, (int)step_id);
 	steps_order(st, &order);
+	return true;
+}
+
+/* A slurmstepd that is there, though it cannot be reached yet: the slurmd before us started it and was killed at once. */
+static void adopt_slow(struct noded *n, int dir, uint32_t job_id, uint32_t step_id, bool kill)
+{
+	for (unsigned i = 0; i < SLOW_MS / 10 && will_is_held(n, job_id, step_id); i++) {
+		if (adopt_one(n, dir, job_id, step_id, kill))
+			return;
+		usleep(10000);
+	}
+	char path[3072];
+	done_path(n, job_id, step_id, ".part", path, sizeof path);
+	if (will_is_held(n, job_id, step_id))
+		log_error("slurmstepd of step %u.%d lives and does not answer", job_id, (int)step_id);
+	else if (!access(path, F_OK))
+		killed_unseen(n, job_id, step_id, !kill);
+}
+
+/* A completion nobody has taken. */
+static void adopt_done(struct noded *n, int dir, const char *name, uint32_t job_id, uint32_t step_id, bool kill)
+{
+	Pb__StepdEvent *event = kill ? NULL : done_read(n, job_id, step_id, "");
+	if (!event) {
+		(void)unlinkat(dir, name, 0);
+		return;
+	}
+	struct node_step st = { .node = n, .job_id = job_id, .step_id = step_id, .uid = event->uid, .batch = event->batch, .restarts = event->restarts };
+	jobs_step_end(n, &st, event);
+	pb__stepd_event__free_unpacked(event, NULL);
 }
 
 void steps_adopt(struct noded *n, bool kill)
@@ -325,24 +492,22 @@ void steps_adopt(struct noded *n, bool kill)
 	DIR *d = opendir(n->spool);
 	unsigned job_id, step_id;
 	struct dirent *e;
-	char rest;
+	char rest[8];
 	if (!d)
 		return;
 	while ((e = readdir(d)))
-		if (sscanf(e->d_name, "step.%u.%u%c", &job_id, &step_id, &rest) == 2)
-			adopt_one(n, dirfd(d), job_id, step_id, kill);
-	rewinddir(d);
-	while ((e = readdir(d))) {
-		if (sscanf(e->d_name, "done.%u.%u%c", &job_id, &step_id, &rest) != 2 || steps_find(n, job_id, step_id))
-			continue;
-		Pb__StepdEvent *event = kill ? NULL : done_read(n, job_id, step_id);
-		if (!event) {
+		if (sscanf(e->d_name, "step.%u.%u%1s", &job_id, &step_id, rest) == 2 && !adopt_one(n, dirfd(d), job_id, step_id, kill) &&
+		    !will_is_held(n, job_id, step_id)) {
+			log_info("step %u.%d is gone; removing its socket", job_id, (int)step_id);
 			(void)unlinkat(dirfd(d), e->d_name, 0);
-			continue;
 		}
-		struct node_step st = { .node = n, .job_id = job_id, .step_id = step_id, .uid = event->uid, .batch = event->batch, .restarts = event->restarts };
-		jobs_step_end(n, &st, event);
-		pb__stepd_event__free_unpacked(event, NULL);
-	}
+	rewinddir(d);
+	while ((e = readdir(d)))
+		if (sscanf(e->d_name, "done.%u.%u%7s", &job_id, &step_id, rest) == 3 && !strcmp(rest, ".part") && !steps_find(n, job_id, step_id))
+			adopt_slow(n, dirfd(d), job_id, step_id, kill);
+	rewinddir(d);
+	while ((e = readdir(d)))
+		if (sscanf(e->d_name, "done.%u.%u%1s", &job_id, &step_id, rest) == 2 && !steps_find(n, job_id, step_id))
+			adopt_done(n, dirfd(d), e->d_name, job_id, step_id, kill);
 	closedir(d);
 }

@@ -17,6 +17,7 @@ struct node_step {
 	size_t len, cap;
 	uint32_t *pids, *tasks;    /* as last told */
 	size_t n_pids;
+	Pb__StepdEvent *end;       /* the completion, where slurmstepd has told it before it ended */
 };
 
 /* Start slurmstepd with this message. 0 or error. */
@@ -24,9 +25,12 @@ int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err);
 /* At start: connect to the slurmstepds that are alive, report completions nobody has taken. `kill`: end them (slurmd -c). */
 void steps_adopt(struct noded *n, bool kill);
 void steps_order(struct node_step *st, const Pb__StepdOrder *order);
+/* "batch", "extern", "interactive", or its number: the end of its cgroup's name. false: no step is called so. */
+void steps_word(uint32_t step_id, char *buf, size_t size);
+bool steps_of_word(const char *word, uint32_t *ret);
 struct node_step *steps_find(struct noded *n, uint32_t job_id, uint32_t step_id);
 /* Does the step belong to a later run of its job than the one an order speaks of? */
 bool steps_is_later(const struct node_step *st, bool has_restarts, uint32_t restarts);
 size_t steps_count_job(const struct noded *n, uint32_t job_id);
-/* A completion file is acknowledged. */
-void steps_forget_done(struct noded *n, uint32_t job_id, uint32_t step_id);
+/* The end that `e` tells is acknowledged: its file goes, unless it is that of a later run of the job. */
+void steps_forget_done(struct noded *n, const Pb__NodeEvent *e);

@@ -487,6 +487,8 @@ static void do_report(struct play *p)
 	m.job_id = job_id(p, word(p, 3));
 	m.has_drain = true;
 	m.drain = has(p, "drain");
+	m.has_again = true;
+	m.again = has(p, "again");
 	m.text = (char *)(opt(p, "text") ? opt(p, "text") : "as told");
 	m.has_oom = true;
 	m.oom = has(p, "oom");

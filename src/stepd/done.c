@@ -1,9 +1,11 @@
 /* done.c - the completion in the spool (see done.h) */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -14,40 +16,95 @@
 #include "stepd/task.h"
 #include "stepd/usage.h"
 
-static void write_event(const struct step *s, const Pb__StepdEvent *event)
+#define DONE_CHANNEL 4
+
+static void path_of(const struct step *s, const char *end, char *buf, size_t size)
 {
-	char path[3100], part[3110];
+	snprintf(buf, size, "%s/done.%u.%u%s", s->start->spool_dir, s->job_id, s->step_id, end);
+}
+
+static void event_init(const struct step *s, Pb__StepdEvent *event)
+{
+	pb__stepd_event__init(event);
+	event->has_status = event->has_job_id = event->has_step_id = event->has_uid = event->has_batch = event->has_started = true;
+	event->job_id = s->job_id;
+	event->step_id = s->step_id;
+	event->uid = s->uid;
+	event->batch = s->batch != NULL;
+	event->has_restarts = s->cred->job->has_restarts;
+	event->restarts = s->cred->job->restarts;
+	event->started = s->begun;
+}
+
+/* Into the file that is prepared; 0 or -errno. */
+static int put(const struct step *s, const Pb__StepdEvent *event)
+{
 	size_t len = pb__stepd_event__get_packed_size(event);
 	uint8_t *body = xmalloc(len);
 	pb__stepd_event__pack(event, body);
-	snprintf(path, sizeof path, "%s/done.%u.%u", s->start->spool_dir, s->job_id, s->step_id);
-	snprintf(part, sizeof part, "%s.part", path);
-	int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0 || write(fd, body, len) != (ssize_t)len || rename(part, path) < 0)
-		log_error("cannot write %s: %s; slurmd will report this step as lost", path, strerror(errno));
-	if (fd >= 0)
-		close(fd);
+	ssize_t n = pwrite(s->done_fd, body, len, 0);
+	int rc = n < 0 ? -errno : (size_t)n < len ? -ENOSPC : ftruncate(s->done_fd, (off_t)len) < 0 ? -errno : 0;
 	free(body);
+	return rc;
 }
 
-void done_write(struct step *s)
+static int put_killed(struct step *s)
 {
-	Pb__StepdEvent event = PB__STEPD_EVENT__INIT;
-	Pb__StepUsage usage = PB__STEP_USAGE__INIT;
-	event.kind = s->launch_error ? PB__STEPD_EVENT__KIND__FAILED : PB__STEPD_EVENT__KIND__DONE;
-	event.has_status = event.has_job_id = event.has_step_id = event.has_uid = event.has_batch = true;
-	event.status = s->launch_error ? 256 : (uint32_t)task_worst_status(s);
-	event.job_id = s->job_id;
-	event.step_id = s->step_id;
-	event.uid = s->uid;
-	event.batch = s->batch != NULL;
-	event.has_error = s->launch_error != 0;
-	event.error = (uint32_t)s->launch_error;
-	event.text = s->launch_text;
-	event.has_restarts = s->cred->job->has_restarts;
-	event.restarts = s->cred->job->restarts;
-	event.has_oom = event.oom = s->oom;
-	usage_fill(s, &usage);
-	event.usage = &usage;
-	write_event(s, &event);
+	Pb__StepdEvent event;
+	event_init(s, &event);
+	event.kind = PB__STEPD_EVENT__KIND__DONE;
+	event.status = SIGKILL;
+	event.text = (char *)"slurmstepd was killed";
+	return put(s, &event);
+}
+
+int done_prepare(struct step *s)
+{
+	struct stat st;
+	s->done_fd = DONE_CHANNEL;
+	if (fcntl(s->done_fd, F_SETFD, FD_CLOEXEC) < 0 || fstat(s->done_fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		s->done_fd = -1;
+		return step_fail_node(s, EBADF, "slurmd handed over no file for the completion");
+	}
+	return 0;
+}
+
+int done_begins(struct step *s)
+{
+	s->begun = true;
+	int rc = put_killed(s);
+	return rc < 0 ? step_fail_node(s, -rc, "cannot note in %s that step %s begins: %s", s->start->spool_dir, s->name, strerror(-rc)) : 0;
+}
+
+void done_fill(struct step *s, Pb__StepdEvent *event, Pb__StepUsage *usage)
+{
+	event_init(s, event);
+	event->kind = s->launch_error ? PB__STEPD_EVENT__KIND__FAILED : PB__STEPD_EVENT__KIND__DONE;
+	event->status = s->launch_error ? 256 : (uint32_t)task_worst_status(s);
+	event->has_error = s->launch_error != 0;
+	event->error = (uint32_t)s->launch_error;
+	event->text = s->launch_text;
+	event->has_node_fault = event->node_fault = s->launch_error && s->note->node_fault;
+	event->has_oom = event->oom = s->oom;
+	pb__step_usage__init(usage);
+	usage_fill(s, usage);
+	event->usage = usage;
+}
+
+bool done_write(struct step *s)
+{
+	char part[3120], path[3120];
+	Pb__StepdEvent event;
+	Pb__StepUsage usage;
+	if (s->done_fd < 0)
+		return false;
+	done_fill(s, &event, &usage);
+	path_of(s, ".part", part, sizeof part);
+	path_of(s, "", path, sizeof path);
+	int rc = put(s, &event);
+	if (!rc && rename(part, path) < 0)
+		rc = -errno;
+	if (rc)
+		log_error("cannot write %s: %s", path, strerror(-rc));
+	return !rc;
 }

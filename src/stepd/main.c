@@ -79,7 +79,7 @@ static void step_init(struct step *s, Pb__StepdStart *start)
 	s->uid = s->cred->uid;
 	s->gid = s->cred->gid;
 	s->node = start->node;
-	s->cgroup_dir = -1;
+	s->cgroup_dir = s->done_fd = -1;
 	const Pb__StepLayout *layout = s->cred->layout;
 	for (size_t i = 0; i < layout->n_node; i++)
 		if (!strcmp(layout->node[i]->name, s->node))
@@ -168,9 +168,10 @@ int main(int argc, char **argv)
 	}
 	uv_loop_init(&s->loop);
 	signals_start(s);
-	orders_start(s, CHANNEL);
+	bool ready = done_prepare(s) == 0;
+	ready = orders_start(s, CHANNEL) == 0 && ready;
 	contain_create(s);
-	if (io_connect(s) < 0 || task_prepare(s) < 0 || script_write(s) < 0 || io_prepare(s) < 0 || task_launch(s) < 0)
+	if (!ready || io_connect(s) < 0 || task_prepare(s) < 0 || script_write(s) < 0 || io_prepare(s) < 0 || done_begins(s) < 0 || task_launch(s) < 0)
 		launch_failed(s);
 	if (s->launch_error && s->running)
 		contain_signal(s, SIGKILL);

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "stepd/cancel.h"
 #include "stepd/contain.h"
+#include "stepd/done.h"
 #include "stepd/io.h"
 #include "stepd/orders.h"
 #include "stepd/step.h"
@@ -56,22 +57,26 @@ static void peer_close(struct peer *p)
 	uv_close((uv_handle_t *)&p->poll, on_close);
 }
 
-static void peer_send(struct peer *p, const Pb__StepdEvent *event)
+static bool peer_send(struct peer *p, const Pb__StepdEvent *event)
 {
 	size_t len = pb__stepd_event__get_packed_size(event);
 	uint8_t *msg = xmalloc(len + 4);
 	msg[0] = (uint8_t)(len >> 24), msg[1] = (uint8_t)(len >> 16), msg[2] = (uint8_t)(len >> 8), msg[3] = (uint8_t)len;
 	pb__stepd_event__pack(event, msg + 4);
 	/* Small and rare: what does not fit into the socket's buffer means that slurmd hangs; it asks again when it is back. */
-	if (send(p->fd, msg, len + 4, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)len + 4)
+	bool sent = send(p->fd, msg, len + 4, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len + 4;
+	if (!sent)
 		log_debug("cannot report to slurmd: %s", strerror(errno));
 	free(msg);
+	return sent;
 }
 
-static void send_all(struct step *s, const Pb__StepdEvent *event)
+static bool send_all(struct step *s, const Pb__StepdEvent *event)
 {
+	bool sent = false;
 	for (struct peer *p = s->orders ? s->orders->peers : NULL; p; p = p->next)
-		peer_send(p, event);
+		sent = peer_send(p, event) || sent;
+	return sent;
 }
 
 static void event_fill(const struct step *s, Pb__StepdEvent *event, Pb__StepdEvent__Kind kind)
@@ -211,7 +216,7 @@ static void on_connect(uv_poll_t *poll, int status, int events)
 	peer_add(s, fd);
 }
 
-void orders_start(struct step *s, int fd)
+int orders_start(struct step *s, int fd)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct orders *o = s->orders = xcalloc(1, sizeof *o);
@@ -226,13 +231,12 @@ void orders_start(struct step *s, int fd)
 	o->listen = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int rc = bind(o->listen, (struct sockaddr *)&addr, sizeof addr) < 0 || listen(o->listen, 8) < 0 ? -errno : 0;
 	umask(mask);
-	if (rc < 0) {
-		log_error("cannot listen on %s: %s: this step is lost when slurmd restarts", o->path, strerror(-rc));
-		return;
-	}
+	if (rc < 0)
+		return step_fail_node(s, -rc, "cannot make the socket %s/%s: %s", s->start->spool_dir, o->path, strerror(-rc));
 	uv_poll_init(&s->loop, &o->poll, o->listen);
 	o->poll.data = s;
 	uv_poll_start(&o->poll, UV_READABLE, on_connect);
+	return 0;
 }
 
 void orders_stop(struct step *s)
@@ -247,4 +251,13 @@ void orders_send_kill_failed(struct step *s)
 	event_fill(s, &event, PB__STEPD_EVENT__KIND__FAILED);
 	event.text = "Kill task failed";
 	send_all(s, &event);
+}
+
+bool orders_send_over(struct step *s)
+{
+	Pb__StepdEvent event;
+	Pb__StepUsage usage;
+	done_fill(s, &event, &usage);
+	event.has_over = event.over = true;
+	return send_all(s, &event);
 }

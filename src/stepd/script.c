@@ -13,7 +13,7 @@
 
 static int fail(struct step *s, const char *what, const char *path)
 {
-	return step_fail(s, errno, "cannot %s the batch script %s: %s", what, path, strerror(errno));
+	return step_fail_node(s, errno, "cannot %s the batch script %s: %s", what, path, strerror(errno));
 }
 
 int script_write(struct step *s)
@@ -27,17 +27,22 @@ int script_write(struct step *s)
 		return fail(s, "make the folder of", path);
 	(void)unlink(path);
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0700);
-	if (fd < 0)
+	if (fd < 0) {
+		int error = errno;
+		(void)rmdir(dir);
+		errno = error;
 		return fail(s, "make", path);
-	size_t len = s->batch->script.len;
-	bool bad = write(fd, s->batch->script.data, len) != (ssize_t)len;
-	if (!geteuid())
-		bad = bad || fchown(fd, s->uid, s->gid) < 0 || chown(dir, s->uid, s->gid) < 0;
-	bad = close(fd) < 0 || bad;
-	if (bad)
-		return fail(s, "write", path);
+	}
 	s->script = xstrdup(path);
-	return 0;
+	size_t len = s->batch->script.len;
+	ssize_t n = write(fd, s->batch->script.data, len);
+	int error = n < 0 ? errno : (size_t)n < len ? ENOSPC : 0;
+	if (!error && !geteuid() && (fchown(fd, s->uid, s->gid) < 0 || chown(dir, s->uid, s->gid) < 0))
+		error = errno;
+	if (close(fd) < 0 && !error)
+		error = errno;
+	errno = error;
+	return error ? fail(s, "write", path) : 0;
 }
 
 void script_remove(struct step *s)

@@ -21,16 +21,34 @@
 #include "stepd/step.h"
 #include "stepd/task.h"
 
+#define DONE_RETRY_MS 1000
+
+static int note(struct step *s, bool node_fault, int error, const char *fmt, va_list ap)
+{
+	if (s->note->error)
+		return -1;
+	vsnprintf(s->note->text, sizeof s->note->text, fmt, ap);
+	s->note->node_fault = node_fault;
+	s->note->error = error ? error : EIO;
+	return -1;
+}
+
 int step_fail(struct step *s, int error, const char *fmt, ...)
 {
 	va_list ap;
-	if (s->note->error)
-		return -1;
 	va_start(ap, fmt);
-	vsnprintf(s->note->text, sizeof s->note->text, fmt, ap);
+	int rc = note(s, false, error, fmt, ap);
 	va_end(ap);
-	s->note->error = error ? error : EIO;
-	return -1;
+	return rc;
+}
+
+int step_fail_node(struct step *s, int error, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	int rc = note(s, true, error, fmt, ap);
+	va_end(ap);
+	return rc;
 }
 
 const char *step_conf(const struct step *s, const char *key)
@@ -72,6 +90,23 @@ static bool leftovers_end(struct step *s)
 	return contain_is_empty(s);
 }
 
+static void on_again(uv_timer_t *timer) { step_check_end(timer->data); }
+
+/* The completion must stay somewhere: in the spool, or with a slurmd that is there to hear it. Else it is tried again until one of them is. */
+static bool completion_leave(struct step *s)
+{
+	static uv_timer_t timer;
+	bool heard = orders_send_over(s);
+	if (done_write(s) || heard)
+		return true;
+	if (!timer.data) {
+		uv_timer_init(&s->loop, &timer);
+		timer.data = s;
+		uv_timer_start(&timer, on_again, DONE_RETRY_MS, DONE_RETRY_MS);
+	}
+	return false;
+}
+
 void step_check_end(struct step *s)
 {
 	if (s->running || s->ending)
@@ -79,10 +114,14 @@ void step_check_end(struct step *s)
 	/* Each of these calls us again when it is done. */
 	if (!prolog_is_idle(s) || !leftovers_end(s) || !io_finish(s))
 		return;
+	if (!s->cgroup_gone) {
+		s->cgroup_gone = true;
+		s->oom = s->oom || contain_oom_kills(s);
+		contain_destroy(s);
+	}
+	if (!completion_leave(s))
+		return;
 	s->ending = true;
-	s->oom = s->oom || contain_oom_kills(s);
-	contain_destroy(s);
-	done_write(s);
 	orders_stop(s);
 	script_remove(s);
 	log_debug("done with job");

@@ -23,6 +23,7 @@ struct orders;
 /* What a forked child tells its parent before it execs or gives up: one page shared by all of them. */
 struct launch_note {
 	volatile int error;        /* errno of the first failure; 0: none */
+	volatile bool node_fault;  /* it is the node's own */
 	char text[1024];           /* one line for people */
 };
 
@@ -61,7 +62,8 @@ struct step {
 	struct pty *pty;
 	struct orders *orders;
 	struct rlimit nofile;           /* as it was before we raised ours */
-	bool ending, killed, timed_out, oom, suspended;
+	bool ending, killed, timed_out, oom, suspended, cgroup_gone, begun;
+	int done_fd;                    /* the completion, prepared (done.h); -1: it could not be */
 	int launch_error;               /* errno; the step did not run */
 	char *launch_text;
 	uint32_t kill_wait_sec;
@@ -74,5 +76,7 @@ const char *step_conf(const struct step *s, const char *key);
 uint64_t step_conf_num(const struct step *s, const char *key, uint64_t fallback);
 /* Note that the step cannot run (the first note stays). Returns -1. Also good in children: the note is shared. */
 int step_fail(struct step *s, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* The same, and it is the node that is at fault: it will be drained, and a batch job goes elsewhere. */
+int step_fail_node(struct step *s, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* All tasks of this node have ended, or could not be started: write the completion and leave. */
 void step_check_end(struct step *s);

@@ -80,12 +80,16 @@ static void plan_batch(struct plan *p, const char *script)
 static int stepd_start(struct plan *p)
 {
 	int pair[2];
+	char will[128];
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	snprintf(will, sizeof will, "%s/done.%u.%u.part", dir, p->cred.job_id, p->cred.step_id);
 	pid_t pid = fork();
 	if (!pid) {
-		dup2(pair[1], 3);
-		if (pair[1] == 3)
-			fcntl(3, F_SETFD, 0);
+		int channel = fcntl(pair[1], F_DUPFD, 10), done = fcntl(open(will, O_RDWR | O_CREAT | O_TRUNC, 0600), F_DUPFD, 10);
+		dup2(channel, 3);
+		dup2(done, 4);
+		close(channel);
+		close(done);
 		execl(stepd_path, "slurmstepd: [test]", (char *)NULL);
 		_exit(127);
 	}
