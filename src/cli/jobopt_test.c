@@ -12,9 +12,9 @@
 #include "base/str.h"
 #include "cli/jobopt.h"
 
-#define TODO_MAX_SBATCH 38
-#define TODO_MAX_SALLOC 34
-#define TODO_MAX_SRUN 48
+#define TODO_MAX_SBATCH 37
+#define TODO_MAX_SALLOC 33
+#define TODO_MAX_SRUN 47
 
 static struct error err;
 static char storage[1024];

@@ -2,7 +2,7 @@
  * It counts again from the jobs alone and compares: no CPU, device or MiB is given twice, counters and sets agree, each job is in exactly one place. */
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/reserve.h"
 
 static void check_node(const struct core *c, const struct core_node *n)
 {
@@ -124,6 +124,7 @@ void core_check(const struct core *c)
 		return;
 	for (uint32_t i = 0; i < c->node_n; i++)
 		check_node(c, c->node[i]);
+	resv_check(c);
 	for (uint64_t cur = 0;;) {
 		const struct core_job *j = core_job_next(c, &cur);
 		if (!j)

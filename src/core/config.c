@@ -3,7 +3,7 @@
  * Nodes keep their index by position; at a reconfigure everything that holds indexes is remapped by name. */
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/reserve.h"
 #include "model/hostlist.h"
 
 struct core_part *part_find(const struct core *c, const char *name)
@@ -32,6 +32,8 @@ static void params_load(struct core *c, const struct core_params *p)
 	c->params.gres_types = keep_str(p->gres_types);
 	c->params.tres_extra = keep_str(p->tres_extra);
 	c->gpu = atom_get(c, "gpu");
+	c->params.zone.change = p->zone.n ? xmemdup(p->zone.change, p->zone.n * sizeof *p->zone.change) : NULL;
+	free((void *)old.zone.change);
 	free((char *)old.cluster);
 	free((char *)old.gres_types);
 	free((char *)old.tres_extra);
@@ -316,6 +318,7 @@ int config_apply(struct core *c, const struct core_event *ev, struct error *err)
 	weight_order(c);
 	parts_load(c, ev);
 	shapes_follow_parts(c);
+	resv_config(c);
 	c->config_gen++;
 	c->configured = true;
 	for (uint32_t i = 0; i < c->node_n; i++)

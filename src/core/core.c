@@ -3,7 +3,7 @@
  * if anything could start. */
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/reserve.h"
 
 #define PASS_BUDGET 64          /* placements tried after one event; the rest waits for EV_PLAN */
 
@@ -77,6 +77,7 @@ void core_destroy(struct core *c)
 	if (!c)
 		return;
 	array_free_all(c);
+	resv_free_all(c);
 	job_free_all(c);
 	shape_free_all(c);
 	for (uint32_t i = 0; i < c->node_n; i++)
@@ -86,7 +87,7 @@ void core_destroy(struct core *c)
 	for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
 		bitset_destroy(set[i]);
 	lists_free(c);
-	void *mem[] = { c->atom_of, c->node, c->weight_order, c->heap, c->unpromised, c->timer, (void *)c->params.cluster, (void *)c->params.gres_types, (void *)c->params.tres_extra, c };
+	void *mem[] = { c->atom_of, c->node, c->weight_order, c->heap, c->unpromised, c->timer, (void *)c->params.cluster, (void *)c->params.gres_types, (void *)c->params.tres_extra, (void *)c->params.zone.change, c };
 	for (size_t i = 0; i < sizeof mem / sizeof mem[0]; i++)
 		free(mem[i]);
 }
@@ -124,6 +125,7 @@ static void timer_event(struct core *c, const struct core_event *ev)
 		case TIMER_PURGE:
 		case TIMER_IDEM: life_purge(c); break;
 		case TIMER_STEP_WAIT: step_waits_timer(c); break;
+		case TIMER_RESV: resv_tick(c); break;
 		}
 	}
 	(void)ev;
@@ -156,6 +158,8 @@ static const event_fn event_table[] = {
 	[EV_NODE_CONTACT] = node_contact,
 	[EV_LAUNCH_RESULT] = life_launch_result,
 	[EV_TIMER] = timer_event,
+	[EV_RESTORE_RESV] = resv_restore,
+	[EV_RESV] = resv_update,
 	[EV_PLAN] = plan_event,
 };
 
@@ -166,8 +170,10 @@ void core_step(struct core *c, const struct core_event *ev, struct effects *fx)
 	if (ev->time_ms > c->now_ms)
 		c->now_ms = ev->time_ms; /* a clock set back does not turn time back in here */
 	c->fx = fx;
-	c->restoring = ev->type == EV_RESTORE_JOB || ev->type == EV_RESTORE_NODE;
+	c->restoring = ev->type == EV_RESTORE_JOB || ev->type == EV_RESTORE_NODE || ev->type == EV_RESTORE_RESV;
 	event_table[ev->type](c, ev);
+	if (!c->restoring && c->resv_look)
+		resv_settle(c);
 	if (!c->restoring && c->sched_wanted)
 		sched_run(c, PASS_BUDGET);
 	if (!c->restoring)

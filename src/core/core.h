@@ -14,7 +14,9 @@
 #include "base/error.h"
 #include "proto/controller.pb-c.h"
 #include "proto/job.pb-c.h"
+#include "model/zone.h"
 #include "proto/node.pb-c.h"
+#include "proto/reserve.pb-c.h"
 #include "proto/step.pb-c.h"
 
 struct core;
@@ -50,6 +52,8 @@ struct core_params {
 	uint32_t weight_age, weight_job_size, weight_partition, max_age_sec;
 	bool favor_small;
 	bool config_overrides;            /* SlurmdParameters=config_overrides: registered hardware does not drain */
+	uint32_t resv_over_run_min;       /* ResvOverRun; UINT32_MAX: jobs outlive their reservation */
+	struct zone zone;                 /* local time, for what recurs (model/zone.h); copied */
 	uint32_t hash_seed;
 };
 
@@ -62,6 +66,8 @@ enum core_event_type {
 	EV_STEP_CREATE, EV_STEP_DONE, EV_JOB_DONE,
 	EV_NODE_REGISTER, EV_NODE_EVENT, EV_NODE_CONTACT, EV_LAUNCH_RESULT,
 	EV_TIMER,           /* the time asked for by the last FX_TIMER has come (early or late is harmless) */
+	EV_RESTORE_RESV,    /* start-up, before the jobs: one stored reservation each */
+	EV_RESV,            /* scontrol create, update, delete reservation */
 	EV_PLAN,            /* spend `budget` placements on the plan; FX_PLAN_MORE when not done */
 };
 
@@ -90,6 +96,7 @@ struct core_event {
 		const Pb__JobUpdateReq *job_update;
 		const Pb__NodeUpdateReq *node_update;
 		const Pb__PartUpdateReq *part_update;
+		const Pb__ResvUpdateReq *resv;
 		const Pb__StepDesc *step_create;
 		struct { uint32_t job_id, step_id, status; } step_done;
 		struct { uint32_t job_id, status; } job_done;
@@ -118,6 +125,8 @@ enum core_effect_type {
 	FX_ACCOUNT_STEP,    /* msg: StepRecord */
 	FX_TIMER,           /* wake me at time_ms (replaces the one before) */
 	FX_PLAN_MORE,       /* there is planning left: give EV_PLAN when idle */
+	FX_PERSIST_RESV,    /* reservation `value` changed: core_resv_by_id, store it */
+	FX_REMOVE_RESV,     /* reservation `value` is gone */
 	FX_LOG,             /* level, text */
 };
 struct core_effect {
@@ -174,6 +183,12 @@ const char *core_node_addr(const struct core *c, uint32_t index, uint16_t *ret_p
 bool core_node_is_up(const struct core *c, uint32_t index);
 size_t core_part_count(const struct core *c);
 Pb__PartitionRecord *core_part_record(const struct core *c, size_t i);
+/* Reservations in order of their making; the record as it is now, the caller's to free. */
+size_t core_resv_count(const struct core *c);
+Pb__ReservationRecord *core_resv_record(const struct core *c, size_t i);
+/* Do its lists let this user in (whatever his account, QOS or partition)? */
+bool core_resv_lets(const Pb__ReservationRecord *r, const char *user);
+Pb__ReservationRecord *core_resv_by_id(const struct core *c, uint32_t id); /* NULL: gone */
 /* Running and just ended steps. job_id 0: all. Freed by the caller with pb__step_record__free_unpacked. */
 size_t core_step_records(const struct core *c, uint32_t job_id, Pb__StepRecord ***ret);
 /* Counters for sdiag: name and value of row i; false past the end. */

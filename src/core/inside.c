@@ -443,11 +443,11 @@ static void choose_cpus(struct choice *h, const struct shape *s)
 		take_cyclic(h);
 }
 
-static void take_cpus(const struct core *c, const struct shape *s, const struct core_part *p, const struct core_node *n, const struct fit *f, uint64_t *words)
+static void take_cpus(const struct core *c, const struct shape *s, const struct core_part *p, const struct core_node *n, const struct fit *f, const uint64_t *used, uint64_t *words)
 {
 	uint64_t *mask = xcalloc(2 * n->cpu_words + n->sockets, sizeof *mask), *busy = mask + n->cpu_words;
 	struct choice h = { .c = c, .n = n, .busy = busy, .words = words, .need = f->cpus, .unit = inside_unit(c, n), .left = (uint32_t *)(busy + n->cpu_words) };
-	memcpy(busy, n->used, n->cpu_words * sizeof *busy);
+	memcpy(busy, used, n->cpu_words * sizeof *busy);
 	socket_limits(&h, s, s->exclusive ? NULL : p);
 	h.near = near_mask(n, f, mask) ? mask : NULL;
 	choose_cpus(&h, s);
@@ -461,7 +461,7 @@ static void take_cpus(const struct core *c, const struct shape *s, const struct 
 	if (h.got < h.need && part_shares(s, p)) { /* the rest with others */
 		uint32_t max = other_sharers(n, p) ? 1 : p->share_max;
 		for (uint32_t i = 0; i < n->cpus; i++)
-			if (cpu_shared(n, i, max) && !bit_of(n->spec, i))
+			if (cpu_shared(n, i, max) && !bit_of(n->spec, i) && bit_of(used, i) == bit_of(n->used, i))
 				busy[i / 64] &= ~(1ULL << (i % 64));
 		take_block(&h);
 	}
@@ -469,9 +469,8 @@ static void take_cpus(const struct core *c, const struct shape *s, const struct 
 	free(mask);
 }
 
-static void take_devices(const struct core_node *n, const struct fit *f, uint64_t *words)
+static void take_devices(const struct core_node *n, const struct fit *f, const uint64_t *used, uint64_t *words)
 {
-	const uint64_t *used = n->used + n->cpu_words;
 	for (uint32_t g = 0; g < n->gres_n; g++) {
 		uint32_t left = n->gres[g].by_device ? f->gres[g] : 0;
 		for (uint32_t i = n->gres[g].bit0; left && i < n->gres[g].bit0 + n->gres[g].count; i++)
@@ -483,9 +482,9 @@ static void take_devices(const struct core_node *n, const struct fit *f, uint64_
 	}
 }
 
-/* words: the node's cpu words, then its device words, all zero. */
-void inside_take(const struct core *c, const struct shape *s, const struct core_part *p, const struct core_node *n, const struct fit *f, uint64_t *words)
+/* words: the node's cpu words, then its device words, all zero. used: what of both may not be taken (n->used, and what is reserved). */
+void inside_take(const struct core *c, const struct shape *s, const struct core_part *p, const struct core_node *n, const struct fit *f, const uint64_t *used, uint64_t *words)
 {
-	take_cpus(c, s, p, n, f, words);
-	take_devices(n, f, words + n->cpu_words);
+	take_cpus(c, s, p, n, f, used, words);
+	take_devices(n, f, used + n->cpu_words, words + n->cpu_words);
 }

@@ -67,6 +67,7 @@ static void job_free(struct core_job *j)
 		free(x->wait_text);
 		free(x->tres_alloc);
 		free(x->nodes);
+		free(x->resv);
 		free(x->dep);
 		free(x);
 	}

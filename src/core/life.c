@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/reserve.h"
 
 #define LAUNCH_RETRIES 5
 #define BACKOFF_SEC 5
@@ -22,20 +22,16 @@ void job_set_limit_timer(struct core *c, struct core_job *j)
 {
 	if (j->state != PB__JOB_STATE__RUNNING)
 		return;
-	if (j->time_min == TIME_INFINITE) {
-		j->end = now_sec(c) + ONE_YEAR_SEC;
-		j->kill_ms = 0;
-		return;
-	}
-	j->end = j->start + j->susp_total + j->time_min * 60;
+	uint64_t resv_ms = resv_kill_ms(c, j);
 	const struct core_part *p = j->part < c->part_n ? c->part[j->part] : NULL;
 	uint32_t over = p && p->rec->has_over_time_limit_min ? p->rec->over_time_limit_min : c->params.over_time_limit_min;
-	if (over >= UINT16_MAX) {
-		j->kill_ms = 0;
-		return;
-	}
-	j->kill_ms = (j->end + over * 60ull) * 1000;
-	timer_add(c, j->kill_ms, TIMER_LIMIT, j->id, 0);
+	bool endless = j->time_min == TIME_INFINITE;
+	j->end = endless ? now_sec(c) + ONE_YEAR_SEC : j->start + j->susp_total + j->time_min * 60;
+	j->kill_ms = endless || over >= UINT16_MAX ? 0 : (j->end + over * 60ull) * 1000;
+	if (resv_ms != UINT64_MAX && (!j->kill_ms || resv_ms < j->kill_ms))
+		j->kill_ms = resv_ms;
+	if (j->kill_ms)
+		timer_add(c, j->kill_ms, TIMER_LIMIT, j->id, 0);
 }
 
 static void job_launch(struct core *c, struct core_job *j)
@@ -71,6 +67,7 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 		xfree(j->x->tres_alloc);
 		j->x->end_reason = j->x->derived_exit = j->x->derived_status = 0;
 	}
+	resv_job_started(c, j);
 	job_set_limit_timer(c, j);
 	array_running(c, j, 1);
 	c->started++;
@@ -190,6 +187,7 @@ void life_finish(struct core *c, struct core_job *j)
 static void steps_and_counters(struct core *c, struct core_job *j)
 {
 	step_finish_all(c, j);
+	resv_job_left(c, j);
 	array_running(c, j, -1);
 	j->kill_ms = 0;
 	j->launching = false;
@@ -495,6 +493,10 @@ void job_timer(struct core *c, struct core_job *j)
 		return;
 	struct job_extra *x = job_x(j);
 	xstr_set(&x->why, "DUE TO TIME LIMIT");
+	if (resv_kill_ms(c, j) <= c->now_ms) {
+		free(x->why);
+		x->why = xasprintf("DUE TO TIME LIMIT\nREASON: Reservation %s, which this job was running under, has ended", x->resv);
+	}
 	x->end_reason = REASON_TIME_LIMIT;
 	job_end(c, j, PB__JOB_STATE__TIMEOUT, 0);
 }

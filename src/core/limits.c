@@ -3,7 +3,7 @@
  * part of the job's shape. */
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/reserve.h"
 
 /* Is `word` in the comma list? "ALL", absent and empty lists hold everything. */
 static bool list_has(const char *list, const char *word, bool absent)
@@ -67,8 +67,11 @@ int job_reshape(struct core *c, struct core_job *j, const Pb__JobDesc *d, struct
 		return r;
 	k.has_time_limit_min = true;
 	k.time_limit_min = time_of(c, d, part[0]);
-	if ((r = shape_make(c, &k, j->uid, mask, &s, err)) < 0)
+	char *resv = k.reservation = resv_key(c, j, &k);
+	if ((r = shape_make(c, &k, j->uid, mask, &s, err)) < 0) {
+		free(resv);
 		return r;
+	}
 	j->limit_reason = REASON_NONE;
 	for (uint32_t i = 0; i < s->part_n; i++) {
 		uint32_t reason = s->part[i] ? part_reason(c, s->part[i], s, d, k.time_limit_min) : REASON_PARTITION_DOWN;
@@ -84,10 +87,13 @@ int job_reshape(struct core *c, struct core_job *j, const Pb__JobDesc *d, struct
 		struct shape *limited;
 		r = shape_make(c, &k, j->uid, mask, &limited, err);
 		shape_unref(c, s);
-		if (r < 0)
+		if (r < 0) {
+			free(resv);
 			return r;
+		}
 		s = limited;
 	}
+	free(resv);
 	queue_remove(c, j);
 	if (j->shape)
 		shape_unref(c, j->shape);

@@ -3,7 +3,7 @@
  * the node alone (node_refresh), so that nothing else ever writes them. */
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/reserve.h"
 #include "model/idset.h"
 
 /* "0-15" of cores -> bits of CPUs. */
@@ -165,6 +165,7 @@ void node_destroy(struct core_node *n)
 	free(n->gres);
 	free(n->held);
 	free(n->plan);
+	free(n->resv);
 	free(n);
 }
 
@@ -177,6 +178,8 @@ void node_refresh(struct core *c, struct core_node *n)
 	(up ? bitset_set : bitset_clear)(c->up, n->index);
 	(n->cpus_used < n->cap && !n->whole ? bitset_set : bitset_clear)(c->roomy, n->index);
 	(!n->held_n ? bitset_set : bitset_clear)(c->idle, n->index);
+	if (n->resv_n && (!up || !was))
+		c->resv_look = true;
 	if (!was && up && bitset_has(c->roomy, n->index))
 		sched_gained(c, n->index);
 }
@@ -258,7 +261,7 @@ void node_release(struct core *c, struct core_job *j, uint32_t at)
 
 uint32_t node_state_now(const struct core_node *n, uint32_t *ret_flags)
 {
-	uint32_t flags = n->flags | (n->completing ? NODEF_COMPLETING : 0);
+	uint32_t flags = n->flags | (n->completing ? NODEF_COMPLETING : 0) | resv_node_flags(n);
 	*ret_flags = flags;
 	if (n->base != NODE_IDLE)
 		return n->base;

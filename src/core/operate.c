@@ -25,7 +25,7 @@ static int op_release(struct core *c, struct core_job *j, const struct core_even
 	if (j->hold == REASON_HELD_ADMIN && !ev->by.oper)
 		return error_set(err, ESLURM_ACCESS_DENIED, "job %u was held by an administrator", j->id);
 	j->hold = REASON_NONE;
-	j->flags &= ~(uint32_t)(JOBF_SPECIAL_EXIT | JOBF_REQUEUE_HOLD);
+	j->flags &= ~(uint32_t)(JOBF_SPECIAL_EXIT | JOBF_REQUEUE_HOLD | JOBF_RESV_DEL_HOLD);
 	if (j->x)
 		xfree(j->x->wait_text);
 	j->begin = j->begin > now_sec(c) && j->restarts ? 0 : j->begin;

@@ -3,7 +3,7 @@
  * the middle of an update changes nothing. */
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/reserve.h"
 
 /* "NO", "EXCLUSIVE", "YES:4", "FORCE:4"; without a count 4, as the manual says. */
 static void share_load(struct core_part *p, const char *text)
@@ -236,6 +236,7 @@ void part_update(struct core *c, const struct core_event *ev)
 		error_set(&err, ESLURM_ACCESS_DENIED, "only operators may change partitions");
 	else if (part_change(c, ev->part_update, &err) >= 0) {
 		c->config_gen++;
+		resv_config(c);
 		shape_refresh_all(c);
 		jobs_follow(c);
 	}

@@ -3,7 +3,7 @@
  * them (alloc_build, inside.c). Nothing here changes state. */
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/reserve.h"
 
 void avail_full(const struct core_node *n, struct avail *a)
 {
@@ -208,7 +208,7 @@ void avail_of(const struct core *c, const struct shape *s, const struct when *w,
 {
 	const struct core_part *p = w->part;
 	bool limited = p && (p->max_node_cpus != UINT32_MAX || p->max_socket_cpus != UINT32_MAX);
-	if (!w->j)
+	if (!w->j || w->empty)
 		avail_full(n, a);
 	else if (w->start_ms)
 		avail_during(c, n, w, a);
@@ -222,15 +222,18 @@ void avail_of(const struct core *c, const struct shape *s, const struct when *w,
 		a->cpus = inside_limit(c, n, p, a);
 	if (w->j && !w->start_ms && n->plan_n && a->cpus)
 		avail_spare(c, w, n, a);
+	if (w->j && (n->resv_n || w->in))
+		resv_less(c, n, w, a);
 }
 
-struct alloc *alloc_build(struct core *c, const struct shape *s, const struct core_part *p, const struct fit *f, uint32_t n)
+struct alloc *alloc_build(struct core *c, const struct shape *s, const struct core_part *p, const struct fit *f, uint32_t n, const struct when *when)
 {
 	struct alloc *a = xcalloc(1, sizeof *a + n * sizeof a->on[0]);
 	a->n = n;
 	a->exclusive = s->exclusive;
 	a->user_only = s->user_only || (p && p->user_only);
 	a->share = part_shares(s, p);
+	a->resv_id = when->in ? when->in->id : 0;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct core_node *node = c->node[f[i].node];
 		a->on[i] = (struct alloc_on){ .node = f[i].node, .cpus = f[i].cpus, .tasks = f[i].tasks, .mem = f[i].mem, .bits = a->words_n };
@@ -240,7 +243,9 @@ struct alloc *alloc_build(struct core *c, const struct shape *s, const struct co
 	for (uint32_t i = 0; i < n; i++) {
 		const struct core_node *node = c->node[f[i].node];
 		uint64_t *w = a->words + a->on[i].bits;
-		inside_take(c, s, p, node, &f[i], w);
+		uint64_t *own = node->resv_n ? xmalloc((node->cpu_words + node->dev_words + 1) * sizeof *own) : NULL;
+		inside_take(c, s, p, node, &f[i], own ? resv_used(c, node, when, own) : node->used, w);
+		free(own);
 		for (uint32_t g = 0; g < node->gres_n; g++)
 			w[node->cpu_words + node->dev_words + g] = f[i].gres[g];
 		a->on[i].cpus = f[i].cpus;
@@ -249,11 +254,10 @@ struct alloc *alloc_build(struct core *c, const struct shape *s, const struct co
 	return a;
 }
 
-/* The job's partitions in order of tier; the allocation is the caller's. */
-struct alloc *place_now(struct core *c, struct core_job *j, uint32_t minutes, struct core_part **ret_part)
+/* In this reservation (or in none): the job's partitions in order of tier. */
+static struct alloc *place_in(struct core *c, struct core_job *j, uint32_t minutes, const struct resv *in, struct core_part **ret_part)
 {
 	struct shape *s = j->shape;
-	shape_refresh(c, s);
 	for (uint32_t p = 0; p < s->part_n; p++) {
 		struct fit *f;
 		if (!s->part[p] || !s->able[p] || !(s->part_mask & 1u << p) || (s->part[p]->state != PART_UP && s->part[p]->state != PART_DRAIN))
@@ -262,14 +266,29 @@ struct alloc *place_now(struct core *c, struct core_job *j, uint32_t minutes, st
 		bitset_and(c->scratch, c->up);
 		if (!part_shares(s, s->part[p]))
 			bitset_and(c->scratch, s->exclusive ? c->idle : c->roomy);
-		struct when now = { .j = j, .end_ms = c->now_ms + length_ms(minutes), .part = s->part[p] };
+		resv_candidates(c, in, c->scratch);
+		struct when now = { .j = j, .end_ms = c->now_ms + length_ms(minutes), .part = s->part[p], .in = in };
 		uint32_t n = place_choose(c, s, c->scratch, &now, &f);
 		if (!n)
 			continue;
-		struct alloc *a = alloc_build(c, s, s->part[p], f, n);
+		struct alloc *a = alloc_build(c, s, s->part[p], f, n, &now);
 		free(f);
 		*ret_part = s->part[p];
 		return a;
+	}
+	return NULL;
+}
+
+/* The first reservation that lets it start, and has room; the allocation is the caller's. */
+struct alloc *place_now(struct core *c, struct core_job *j, uint32_t minutes, struct core_part **ret_part)
+{
+	struct resv *in[RESV_USE_MAX + 1];
+	shape_refresh(c, j->shape);
+	uint32_t n = resv_choices(c, j->shape, in);
+	for (uint32_t i = 0; i < n; i++) {
+		struct alloc *a = !in[i] || resv_open(c, in[i]) ? place_in(c, j, minutes, in[i], ret_part) : NULL;
+		if (a)
+			return a;
 	}
 	return NULL;
 }

@@ -5,10 +5,11 @@
  * its job starts, leaves, or loses a node. Amounts are counts; which CPUs and devices is decided at the start. */
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/reserve.h"
 
 #define FOREVER_MS (ONE_YEAR_SEC * 1000ull)
 #define ROUNDS_MAX 16
+#define RESV_ROUNDS 8         /* occurrences of a recurring reservation looked at */
 
 static uint64_t resolution_ms(const struct core *c) { return (c->params.bf_resolution_sec ? c->params.bf_resolution_sec : 60) * 1000ull; }
 
@@ -97,16 +98,16 @@ void avail_spare(const struct core *c, const struct when *w, const struct core_n
 /* --- making one ------------------------------------------------------------------------------- */
 
 /* The first time from `from` on at which a part of the request fits on n for its whole length. UINT64_MAX: never. */
-static uint64_t node_earliest(const struct core *c, const struct shape *s, const struct core_job *j, const struct core_part *part, const struct core_node *n, uint64_t from)
+static uint64_t node_earliest(const struct core *c, const struct shape *s, const struct when *like, const struct core_node *n, uint64_t from)
 {
 	uint64_t t = from;
-	for (uint32_t round = 0; round < n->held_n + n->plan_n + 2; round++) {
-		struct when w = { j, t, t + job_length_ms(j), part };
+	for (uint32_t round = 0; round < n->held_n + n->plan_n + 2 + n->resv_n * RESV_ROUNDS; round++) {
+		struct when w = { .j = like->j, .start_ms = t, .end_ms = t + job_length_ms(like->j), .part = like->part, .in = like->in };
 		struct avail a;
 		avail_of(c, s, &w, n, &a);
 		if (fit_tasks(c, s, n, &a))
 			return t;
-		uint64_t next = UINT64_MAX;
+		uint64_t next = n->resv_n ? resv_next_end(c, n, &w) : UINT64_MAX;
 		for (size_t i = 0; i < n->held_n; i++) {
 			uint64_t e = job_end_ms(c, n->held[i].job);
 			next = e > t && e < next ? e : next;
@@ -138,8 +139,9 @@ static struct promise *promise_of(struct core_job *j, uint32_t part, const struc
 }
 
 /* The earliest start in one partition: nodes sorted by when they could, then the first moment at which enough of them can together. */
-static struct promise *promise_in(struct core *c, struct shape *s, struct core_job *j, uint32_t at)
+static struct promise *promise_in(struct core *c, struct shape *s, struct core_job *j, uint32_t at, const struct resv *in)
 {
+	const struct when like = { .j = j, .part = s->part[at], .in = in };
 	struct moment *m = xmalloc((c->node_n + 1) * sizeof *m), *tmp = xmalloc((c->node_n + 1) * sizeof *tmp);
 	struct bitset *ready = bitset_create(c->node_n);
 	uint64_t window = (c->params.bf_window_min ? c->params.bf_window_min : 1440) * 60000ull, floor = c->now_ms;
@@ -148,9 +150,9 @@ static struct promise *promise_in(struct core *c, struct shape *s, struct core_j
 		uint32_t n = 0;
 		bitset_zero(ready);
 		bitset_for(s->able[at], i) {
-			if (!bitset_has(c->up, i))
+			if (!bitset_has(c->up, i) || (in && !(in->flags & (RESVF_FLEX | RESVF_ANY_NODES)) && !bitset_has(in->nodes, i)))
 				continue;
-			uint64_t e = node_earliest(c, s, j, s->part[at], c->node[i], floor);
+			uint64_t e = node_earliest(c, s, &like, c->node[i], floor);
 			if (e != UINT64_MAX)
 				m[n++] = (struct moment){ e, i };
 		}
@@ -161,7 +163,7 @@ static struct promise *promise_in(struct core *c, struct shape *s, struct core_j
 				continue;
 			if (i + 1 < n && m[i + 1].ms == m[i].ms)
 				continue;
-			struct when w = { j, m[i].ms, m[i].ms + job_length_ms(j), s->part[at] };
+			struct when w = { .j = j, .start_ms = m[i].ms, .end_ms = m[i].ms + job_length_ms(j), .part = s->part[at], .in = in };
 			struct fit *f;
 			uint32_t k = place_choose(c, s, ready, &w, &f);
 			if (!k)
@@ -173,7 +175,8 @@ static struct promise *promise_in(struct core *c, struct shape *s, struct core_j
 			break;
 		floor = m[n - 1].ms + 1; /* gaps between promises: look again behind the last one */
 	}
-	if (ret && ret->start_ms > c->now_ms + window) {
+	bool late = ret && in && !(in->flags & RESVF_FLEX) && ret->start_ms >= (uint64_t)in->end * 1000;
+	if (ret && (late || ret->start_ms > c->now_ms + window)) {
 		free(ret);
 		ret = NULL;
 	}
@@ -196,21 +199,31 @@ static void promise_enter(struct core *c, struct promise *p)
 	c->promises[c->promise_n++] = p;
 }
 
-bool promise_make(struct core *c, struct shape *s, struct core_job *j)
+static struct promise *best_in(struct core *c, struct shape *s, struct core_job *j, const struct resv *in, struct promise *best)
 {
-	struct promise *best = NULL;
-	promise_drop(c, j);
-	shape_refresh(c, s);
 	for (uint32_t p = 0; p < s->part_n; p++) {
 		if (!s->part[p] || !s->able[p] || !(s->part_mask & 1u << p) || (s->part[p]->state != PART_UP && s->part[p]->state != PART_DRAIN))
 			continue;
-		struct promise *q = promise_in(c, s, j, p);
+		struct promise *q = promise_in(c, s, j, p, in);
 		if (q && (!best || q->start_ms < best->start_ms)) {
 			free(best);
 			best = q;
 		} else
 			free(q);
 	}
+	return best;
+}
+
+bool promise_make(struct core *c, struct shape *s, struct core_job *j)
+{
+	struct promise *best = NULL;
+	struct resv *in[RESV_USE_MAX + 1];
+	promise_drop(c, j);
+	shape_refresh(c, s);
+	uint32_t n = resv_choices(c, s, in);
+	for (uint32_t i = 0; i < n; i++)
+		if (!in[i] || resv_open(c, in[i]))
+			best = best_in(c, s, j, in[i], best);
 	c->planned++;
 	if (!best)
 		return false;

@@ -4,7 +4,7 @@
  * by (static part * max age - weight * eligible time) never changes by itself. */
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/reserve.h"
 
 static const struct core_job *of(const struct tree_node *n) { return (const struct core_job *)((const char *)n - offsetof(struct core_job, qnode)); }
 static int shape_cmp(const struct tree_node *a, const struct tree_node *b)
@@ -18,6 +18,8 @@ bool job_before(const struct core_job *a, const struct core_job *b)
 {
 	if (a->tier != b->tier)
 		return a->tier > b->tier;
+	if (a->reserved != b->reserved)
+		return a->reserved;
 	return a->key != b->key ? a->key < b->key : a->id < b->id;
 }
 
@@ -71,6 +73,7 @@ static void queue_key(const struct core *c, struct core_job *j)
 	for (uint32_t i = 0; i < j->shape->part_n; i++)
 		if (j->shape->part[i] && j->shape->part[i]->tier > j->tier)
 			j->tier = j->shape->part[i]->tier;
+	j->reserved = j->shape->resv_key && j->shape->resv_key[0] != '^' && j->shape->resv_key[0] != '~';
 	if (!c->params.priority_multifactor)
 		j->key = -queue_static(c, j);
 	else
@@ -170,7 +173,7 @@ static uint32_t wait_for(struct core *c, struct core_job *j)
 	if (array_at_limit(j))
 		return REASON_ARRAY_TASK_LIMIT;
 	shape_refresh(c, j->shape);
-	if ((r = wait_partition(c, j)) || (r = wait_possible(c, j->shape)))
+	if ((r = wait_partition(c, j)) || (r = wait_possible(c, j->shape)) || (r = resv_wait(c, j)))
 		return r;
 	return REASON_NONE;
 }

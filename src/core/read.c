@@ -75,9 +75,11 @@ void core_job_volatile(const struct core *c, const struct core_job *j, Pb__JobVo
 		ret->scheduler = j->start ? (char *)(j->backfilled ? "Backfill" : "Main") : NULL;
 		return;
 	}
-	if (ret->reason == REASON_REQ_NODE_NOT_AVAIL && j->shape->required)
+	if (ret->reason == REASON_REQ_NODE_NOT_AVAIL && j->shape->resv_shown)
+		ret->reason_desc = (char *)(j->shape->resv_shown == 2 ? "ReqNodeNotAvail, Reserved for maintenance" : "ReqNodeNotAvail, May be reserved for other job");
+	else if (ret->reason == REASON_REQ_NODE_NOT_AVAIL && j->shape->required)
 		ret->reason_desc = (char *)away_text(c, j);
-	else if (j->x && j->x->wait_text && j->hold == REASON_LAUNCH_FAILED_HELD)
+	else if (j->x && j->x->wait_text && (j->hold == REASON_LAUNCH_FAILED_HELD || j->hold == REASON_RESERVATION_DELETED))
 		ret->reason_desc = j->x->wait_text;
 	ret->has_last_eval = j->shape->tried;
 	ret->last_eval = j->shape->tried ? c->now_ms / 1000 : 0;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/reserve.h"
 #include "model/arrayspec.h"
 #include "model/hostlist.h"
 #include "model/idset.h"
@@ -151,6 +151,8 @@ static void record_extra(const struct core *c, Pb__JobRecord *m, const struct co
 		SET(derived_exit, x->derived_exit);
 	if (x->derived_status)
 		SET(derived_status, x->derived_status);
+	if (x->resv && j->state != PB__JOB_STATE__PENDING)
+		m->resv_name = x->resv;
 	if (x->dep_n && j->state == PB__JOB_STATE__PENDING) {
 		char *t = depend_left(c, j);
 		m->dependency_left = arena_strdup(a, t);
@@ -214,6 +216,11 @@ static void record_fill(const struct core *c, Pb__JobRecord *m, struct core_job 
 		SET(cancel_uid, j->cancel_uid);
 	if (j->step_reserved)
 		SET(next_step_id, j->step_reserved);
+	if (j->resv_id && j->state != PB__JOB_STATE__PENDING) {
+		SET(resv_id, j->resv_id);
+		if (j->resv_end)
+			SET(resv_end, j->resv_end);
+	}
 	if (j->hold) {
 		SET(admin_prio, 0);
 		SET(held_by_admin, j->hold == REASON_HELD_ADMIN);
@@ -428,6 +435,10 @@ static void restore_plain(struct core *c, struct core_job *j, const Pb__JobRecor
 		xstr_set(&job_x(j)->dep_left, m->dependency_left);
 	if (m->system_comment)
 		xstr_set(&job_x(j)->comment_sys, m->system_comment);
+	j->resv_id = m->resv_id;
+	j->resv_end = m->resv_end;
+	if (m->resv_name)
+		xstr_set(&job_x(j)->resv, m->resv_name);
 	if (m->has_end_reason)
 		job_x(j)->end_reason = m->end_reason;
 	if (m->has_derived_exit)
@@ -506,6 +517,7 @@ void record_restore(struct core *c, const struct core_event *ev)
 
 void record_restored(struct core *c, const struct core_event *ev)
 {
+	resv_restored(c);
 	if (ev->restored.next_job_id > c->next_id)
 		c->next_id = ev->restored.next_job_id;
 	c->id_persisted = c->next_id > ev->restored.next_job_id ? 0 : ev->restored.next_job_id;

@@ -4,7 +4,7 @@
  * counted in failed tries and promises; what is left over stays dirty and FX_PLAN_MORE asks to go on. */
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/reserve.h"
 
 static struct core_job *head(const struct shape *s)
 {
@@ -192,7 +192,8 @@ static void head_failed(struct core *c, struct shape *s, struct core_job *j, boo
 	s->dirty = false;
 	s->behind = !passed;
 	s->tried = true;
-	if (required_away(c, s))
+	s->resv_shown = 0;
+	if (required_away(c, s) || resv_keeps_away(c, s, j))
 		j->shown = REASON_REQ_NODE_NOT_AVAIL;
 	else
 		j->shown = passed && first_blocked(s) ? REASON_RESOURCES : REASON_PRIORITY;

@@ -35,6 +35,7 @@ static uint8_t *key_make(const struct core *c, const Pb__JobDesc *d, uint32_t ui
 #define COPY(f) k.f = d->f;
 	KEY_STRINGS(COPY)
 #undef COPY
+	k.reservation = d->reservation;
 	size_t len = pb__job_desc__get_packed_size(&k);
 	uint8_t *buf = xmalloc(len + sizeof last);
 	pb__job_desc__pack(&k, buf);
@@ -215,6 +216,7 @@ static int shape_fill(struct core *c, struct shape *s, const Pb__JobDesc *d, str
 	s->features = xstrdup_null(d->features);
 	s->req_nodes = xstrdup_null(d->req_nodes);
 	s->exc_nodes = xstrdup_null(d->exc_nodes);
+	s->resv_key = xstrdup_null(d->reservation && d->reservation[0] ? d->reservation : NULL);
 	shape_counts(c, s, d);
 	if ((r = shape_gpu_totals(c, s, err)) < 0)
 		return r;
@@ -236,6 +238,7 @@ static void shape_free(struct shape *s)
 	free(s->features);
 	free(s->req_nodes);
 	free(s->exc_nodes);
+	free(s->resv_key);
 	free(s->tres_req);
 	free(s->key);
 	free(s);

@@ -70,6 +70,8 @@ struct node_gres {
 	uint32_t links_n;
 };
 
+struct resv;
+struct node_resv { struct resv *r; uint64_t *words; uint32_t cpus; }; /* reserved here: CPUs and devices as bits; words NULL: all of the node */
 struct held { struct core_job *job; uint32_t at; };  /* job->alloc->on[at] is here */
 
 enum node_contact { CONTACT_NEVER, CONTACT_OK, CONTACT_LOST };
@@ -106,6 +108,9 @@ struct core_node {
 	struct planned { struct promise *p; uint32_t at; } *plan; /* promises that name it */
 	uint32_t plan_n;
 	size_t plan_cap;
+	struct node_resv *resv;     /* reservations that name it (reserve.c) */
+	uint32_t resv_n;
+	size_t resv_cap;
 };
 
 /* --- partitions ------------------------------------------------------------------------------ */
@@ -148,6 +153,8 @@ struct shape {
 	uint32_t cpus_per_gpu;
 	uint64_t mem_per_gpu;
 	char *features, *req_nodes, *exc_nodes;
+	char *resv_key;             /* reservations its jobs name, or are let into (resv_key); NULL: none */
+	uint8_t resv_shown;         /* its head waits because of reservations: 1 of other jobs, 2 for maintenance */
 	struct bitset *required;    /* -w, NULL: none */
 	/* cached for the present configuration */
 	uint64_t config_gen;
@@ -177,6 +184,7 @@ struct alloc_on {
 };
 struct alloc {
 	uint32_t n, cpus;
+	uint32_t resv_id;           /* placed in this reservation; 0: in none */
 	bool exclusive, user_only, share;
 	uint32_t left;              /* entries not ON_FREE */
 	uint64_t *words;
@@ -194,6 +202,7 @@ struct promise {                /* a planned start */
 
 struct job_extra {              /* what few jobs have */
 	char *why, *fail_node, *dependency, *dep_left, *comment_sys, *wait_text;
+	char *resv;                 /* name of the reservation it runs or ran in */
 	char *nodes, *tres_alloc;   /* of an ended job, whose alloc is gone */
 	uint32_t nodes_n, cpus_n;
 	struct depend_ref *dep;
@@ -216,6 +225,7 @@ struct core_job {
 	uint8_t shown;              /* reason as last seen by the scheduler */
 	uint8_t blocked;            /* last reason that was more than room or its turn */
 	uint32_t flags;             /* JOBF_* */
+	bool reserved;              /* names a reservation: before others of its tier */
 	bool batch, requeue, kill_invalid_dep, prio_set, requeue_pending, blob_stale, launching, interactive, split_counted;
 	bool backfilled;            /* it started before another that was to start first */
 	uint8_t hold;               /* REASON_* of the hold, REASON_NONE: not held */
@@ -233,6 +243,8 @@ struct core_job {
 	uint64_t kill_ms;           /* next time-limit or kill action, 0 none */
 	uint64_t lost_ms;           /* its node came back without it: given up (or launched again) then */
 	bool unconfirmed;           /* read from the store as running a batch script: was it launched before the controller ended? */
+	uint32_t resv_id;           /* of the reservation it runs in; 0: none */
+	uint64_t resv_end;          /* seconds: it ends then (and ResvOverRun later the job); 0: no matter */
 	uint64_t immediate_until_ms; /* -I: given up when still pending then */
 	struct shape *shape;
 	struct tree_node qnode;     /* in shape->queue */
@@ -279,7 +291,7 @@ struct idem { UT_hash_handle hh; struct { uint32_t uid; uint8_t key[16]; } k; ui
 enum { IDEM_PAGE = 256 };
 struct idem_page { uint32_t used, gone; struct idem at[IDEM_PAGE]; };
 
-enum timer_kind { TIMER_BEGIN, TIMER_LIMIT, TIMER_NODE, TIMER_STEP, TIMER_PURGE, TIMER_IDEM, TIMER_STEP_WAIT, TIMER_PROMISE };
+enum timer_kind { TIMER_BEGIN, TIMER_LIMIT, TIMER_NODE, TIMER_STEP, TIMER_PURGE, TIMER_IDEM, TIMER_STEP_WAIT, TIMER_PROMISE, TIMER_RESV };
 struct timer { uint64_t at_ms; uint32_t kind, id, sub; };
 
 enum { JOB_PAGE = 1024 };
@@ -305,6 +317,10 @@ struct core {
 	struct bitset *scratch, *scratch2;
 	struct core_part **part;
 	uint32_t part_n;
+	struct resv **resv;         /* reservations, by id */
+	uint32_t resv_n, resv_last_id;
+	uint64_t resv_gen;
+	bool resv_look;             /* a node or job changed: resv_settle */
 	/* jobs */
 	struct job_page **page;
 	uint32_t page_n, job_n, record_n, next_id, id_persisted;
@@ -408,8 +424,8 @@ void avail_full(const struct core_node *n, struct avail *a);
 uint32_t fit_tasks(const struct core *c, const struct shape *s, const struct core_node *n, const struct avail *a);
 /* Chooses nodes among `cand` with what `get` says is free on each. Returns the count and fits (malloc'd), or 0. */
 /* j NULL: of empty nodes; start_ms 0: of what is free now until end_ms and spares the promises to jobs before j; else of what is free from start_ms
- * to end_ms. part: the partition whose limits hold. */
-struct when { const struct core_job *j; uint64_t start_ms, end_ms; const struct core_part *part; };
+ * to end_ms. part: the partition whose limits hold. in: the reservation it would run in; empty: as if no job and no other reservation were there. */
+struct when { const struct core_job *j; uint64_t start_ms, end_ms; const struct core_part *part; const struct resv *in; bool empty; };
 void avail_of(const struct core *c, const struct shape *s, const struct when *w, const struct core_node *n, struct avail *a);
 uint32_t gpus_for_job(const struct core *c, const struct shape *s, const struct core_node *n, const struct avail *a);
 void fit_take(const struct core *c, const struct shape *s, const struct core_node *n, const struct avail *a, uint32_t tasks, const uint32_t *share, struct fit *f);
@@ -418,7 +434,7 @@ void avail_during(const struct core *c, const struct core_node *n, const struct 
 /* Starts now, for so many minutes (TIME_INFINITE: no limit)? */
 struct alloc *place_now(struct core *c, struct core_job *j, uint32_t minutes, struct core_part **ret_part);
 void avail_spare(const struct core *c, const struct when *w, const struct core_node *n, struct avail *a); /* plan.c */
-struct alloc *alloc_build(struct core *c, const struct shape *s, const struct core_part *p, const struct fit *f, uint32_t n);
+struct alloc *alloc_build(struct core *c, const struct shape *s, const struct core_part *p, const struct fit *f, uint32_t n, const struct when *w);
 
 /* inside.c: which CPUs and devices of one node */
 static inline bool bit_of(const uint64_t *w, uint32_t i) { return w[i / 64] >> (i % 64) & 1; }
@@ -430,7 +446,7 @@ uint32_t inside_socket_tasks(const struct core *c, const struct shape *s, const 
 uint32_t inside_sockets_with(const struct core_node *n, const struct avail *a, const struct want *w);
 uint32_t inside_near(const struct core *c, const struct core_node *n, const struct avail *a, const struct fit *f);
 void inside_gres(const struct core_node *n, const struct avail *a, struct fit *f, const struct want *w, uint64_t count, uint32_t sockets);
-void inside_take(const struct core *c, const struct shape *s, const struct core_part *p, const struct core_node *n, const struct fit *f, uint64_t *words);
+void inside_take(const struct core *c, const struct shape *s, const struct core_part *p, const struct core_node *n, const struct fit *f, const uint64_t *used, uint64_t *words);
 
 /* job.c */
 struct core_job *job_find(const struct core *c, uint32_t id);

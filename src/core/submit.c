@@ -3,7 +3,7 @@
  * is changed before the last check has passed. */
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/reserve.h"
 
 /* --- the same submission again ---------------------------------------------------------------- */
 
@@ -148,8 +148,6 @@ static int refuse_unsupported(const Pb__JobDesc *d, struct error *err)
 		if (v && v[0])
 			return error_set(err, ESLURM_NOT_SUPPORTED, "%s (\"%s\") is not supported yet", refused_strings[i].option, v);
 	}
-	if (d->reservation && d->reservation[0])
-		return error_set(err, ESLURM_RESERVATION_INVALID, "reservation \"%s\" does not exist", d->reservation);
 	if (d->exclusive && d->exclusive[0] && strcasecmp(d->exclusive, "node") && strcasecmp(d->exclusive, "user"))
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--exclusive=%s is not supported yet; whole nodes (--exclusive) and --exclusive=user are", d->exclusive);
 	if (d->has_switches && d->switches)
@@ -172,7 +170,9 @@ int submit_partitions(struct core *c, const Pb__JobDesc *d, struct core_part **r
 	uint32_t n = 0;
 	int r = 0;
 	if (!d->partition || !d->partition[0]) {
-		ret[0] = part_default(c);
+		ret[0] = resv_partition(c, d->reservation);
+		if (!ret[0])
+			ret[0] = part_default(c);
 		*ret_n = 1;
 		return ret[0] ? 0 : error_set(err, ESLURM_DEFAULT_PARTITION_NOT_SET, "no partition was named and none is the default");
 	}
@@ -460,9 +460,13 @@ static int submit_make(struct core *c, const struct core_event *ev, Pb__JobDesc 
 		c->next_id = next; /* the number is only lent */
 	job_from_desc(c, j, ev, d);
 	job_set_desc(j, d);
-	int r = job_reshape(c, j, d, err);
+	int r = resv_submit_check(c, j, d, err);
+	if (r >= 0)
+		r = job_reshape(c, j, d, err);
 	if (r >= 0)
 		r = check_possible(c, j, err);
+	if (r >= 0 && d->reservation && d->reservation[0])
+		r = resv_possible(c, j, err);
 	if (r >= 0)
 		r = check_limits(c, j, err);
 	if (r >= 0 && d->array && d->array[0])

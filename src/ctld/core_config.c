@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "conf/localzone.h"
 #include "ctld/core_config.h"
 #include "ctld/turn.h"
 
@@ -100,7 +101,18 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->max_age_sec = num(c, CONF_PriorityMaxAge);
 	p->favor_small = conf_bool(c, CONF_PriorityFavorSmall);
 	p->config_overrides = conf_has(c, CONF_SlurmdParameters, "config_overrides");
+	p->resv_over_run_min = conf_num(c, CONF_ResvOverRun) >= 65533 ? UINT32_MAX : num(c, CONF_ResvOverRun);
 	p->hash_seed = 0x62657274;
+}
+
+/* The local time from a year ago for twenty years on; read anew at each reconfigure. */
+static struct zone_change *zone_params(struct core_params *p)
+{
+	struct zone_change *change;
+	int64_t now = (int64_t)(ctld_now_ms() / 1000);
+	p->zone.n = localzone_load(now - 366 * 86400, now + 20ll * 366 * 86400, &change);
+	p->zone.change = change;
+	return change;
 }
 
 static void taken(struct ctld *d, struct call *c, const ProtobufCMessage *msg)
@@ -119,6 +131,7 @@ int core_config_apply(struct ctld *d, const struct conf *conf, struct error *err
 	Pb__NodeRecord *const *nodes;
 	Pb__PartitionRecord *const *parts;
 	core_config_params(conf, &params);
+	struct zone_change *zone = zone_params(&params);
 	ev.config.params = &params;
 	ev.config.nodes = conf_nodes(conf, &nodes);
 	ev.config.node = (Pb__NodeRecord **)nodes;
@@ -128,6 +141,7 @@ int core_config_apply(struct ctld *d, const struct conf *conf, struct error *err
 	c->arg = &said;
 	turn_step(d, &ev);
 	call_forget(d, ev.token);
+	free(zone);
 	if (said.code && err)
 		*err = said;
 	return said.code;

@@ -1,4 +1,4 @@
-/* handlers.h - one handler for each call slurmctld answers: rpc_change.c (events for the core), rpc_read.c (lists), rpc_admin.c (the rest) */
+/* handlers.h - one handler for each call slurmctld answers: rpc_change.c (events for the core), rpc_read.c (lists), rpc_resv.c (reservations), rpc_admin.c (the rest) */
 #pragma once
 #include "ctld/ctld.h"
 
@@ -9,6 +9,8 @@ void rpc_job_op(struct ctld *d, struct wire_req *req);
 void rpc_job_update(struct ctld *d, struct wire_req *req);
 void rpc_node_update(struct ctld *d, struct wire_req *req);
 void rpc_part_update(struct ctld *d, struct wire_req *req);
+void rpc_resv_list(struct ctld *d, struct wire_req *req);
+void rpc_resv_update(struct ctld *d, struct wire_req *req);
 void rpc_step_create(struct ctld *d, struct wire_req *req);
 void rpc_step_done(struct ctld *d, struct wire_req *req);
 void rpc_job_done(struct ctld *d, struct wire_req *req);

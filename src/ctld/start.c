@@ -144,7 +144,7 @@ static int open_state(struct ctld *d, struct error *err)
 		rc = check_cluster(d, err);
 	if (rc || !d->clear_state)
 		return rc;
-	static const enum store_table cleared[] = { STORE_JOB, STORE_SCRIPT, STORE_NODE, STORE_PART, STORE_STEP };
+	static const enum store_table cleared[] = { STORE_JOB, STORE_SCRIPT, STORE_NODE, STORE_PART, STORE_STEP, STORE_RESV };
 	log_info("-c: jobs and node states of the last run are forgotten");
 	for (size_t i = 0; !rc && i < sizeof cleared / sizeof *cleared; i++)
 		rc = store_clear(d->store, cleared[i], err);
@@ -166,13 +166,15 @@ static int restore_one(uint64_t key, const void *data, size_t len, void *arg)
 
 static int restore(struct ctld *d, struct error *err)
 {
-	struct restore nodes = { d, EV_RESTORE_NODE, 0 }, jobs = { d, EV_RESTORE_JOB, 0 };
+	struct restore nodes = { d, EV_RESTORE_NODE, 0 }, jobs = { d, EV_RESTORE_JOB, 0 }, resvs = { d, EV_RESTORE_RESV, 0 };
 	struct core_event done = { .type = EV_RESTORE_DONE };
 	uint32_t next = 0;
 	void *data;
 	size_t len;
 	uint64_t start = ctld_now_ms();
 	int rc = store_scan(d->store, STORE_NODE, restore_one, &nodes, err);
+	if (!rc)
+		rc = store_scan(d->store, STORE_RESV, restore_one, &resvs, err);
 	if (!rc)
 		rc = store_scan(d->store, STORE_JOB, restore_one, &jobs, err);
 	if (rc && !d->ignore_errors) {

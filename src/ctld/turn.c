@@ -35,7 +35,7 @@ struct turns {
 	struct effects *fx;
 	struct commit_batch *batch;      /* of the turn that is open */
 	struct actions actions;
-	struct numbers jobs, nodes;      /* changed in it; may repeat */
+	struct numbers jobs, nodes, resvs;      /* changed in it; may repeat */
 	uint32_t next_job_id;            /* 0: unchanged */
 	struct actions *step_out;        /* where turn_after puts actions while a step is worked on */
 	uv_check_t check;
@@ -211,6 +211,7 @@ void turn_reply(struct ctld *d, struct wire_req *req, const ProtobufCMessage *ms
 static void fx_reply(struct turns *t, const struct core_effect *e) { call_answer(t, e->token, e->msg); }
 static void fx_persist_job(struct turns *t, const struct core_effect *e) { numbers_add(&t->jobs, e->job_id); }
 static void fx_persist_node(struct turns *t, const struct core_effect *e) { numbers_add(&t->nodes, e->node_index); }
+static void fx_persist_resv(struct turns *t, const struct core_effect *e) { numbers_add(&t->resvs, e->value); }
 static void fx_next_id(struct turns *t, const struct core_effect *e) { t->next_job_id = e->value; }
 static void fx_launch(struct turns *t, const struct core_effect *e) { agent_launch(t->d, e); }
 static void fx_tell(struct turns *t, const struct core_effect *e) { agent_tell(t->d, e); }
@@ -236,7 +237,7 @@ static void fx_timer(struct turns *t, const struct core_effect *e)
 
 static void (*const effect_fn[])(struct turns *, const struct core_effect *) = {
 	[FX_REPLY] = fx_reply, [FX_PERSIST_JOB] = fx_persist_job, [FX_REMOVE_JOB] = fx_persist_job, [FX_PERSIST_NODE] = fx_persist_node,
-	[FX_PERSIST_NEXT_ID] = fx_next_id, [FX_LAUNCH_BATCH] = fx_launch, [FX_ALLOCATED] = fx_allocated, [FX_ENDED] = fx_ended,
+	[FX_PERSIST_RESV] = fx_persist_resv, [FX_REMOVE_RESV] = fx_persist_resv, [FX_PERSIST_NEXT_ID] = fx_next_id, [FX_LAUNCH_BATCH] = fx_launch, [FX_ALLOCATED] = fx_allocated, [FX_ENDED] = fx_ended,
 	[FX_SIGNAL] = fx_tell, [FX_TERMINATE] = fx_tell, [FX_SUSPEND] = fx_tell, [FX_NOTIFY] = fx_tell, [FX_ACCOUNT_JOB] = fx_account,
 	[FX_ACCOUNT_STEP] = fx_account, [FX_TIMER] = fx_timer, [FX_PLAN_MORE] = fx_plan_more, [FX_LOG] = fx_log,
 };
@@ -316,6 +317,24 @@ static void encode_nodes(struct turns *t)
 	t->nodes.n = 0;
 }
 
+static void encode_resvs(struct turns *t)
+{
+	numbers_uniq(&t->resvs);
+	for (size_t i = 0; i < t->resvs.n; i++) {
+		Pb__ReservationRecord *r = core_resv_by_id(t->d->core, t->resvs.at[i]);
+		if (!r) {
+			turn_remove(t->d, STORE_RESV, t->resvs.at[i]);
+			continue;
+		}
+		size_t len = pb__reservation_record__get_packed_size(r);
+		uint8_t *data = xmalloc(len + 1);
+		pb__reservation_record__pack(r, data);
+		turn_put(t->d, STORE_RESV, t->resvs.at[i], data, len);
+		pb__reservation_record__free_unpacked(r, NULL);
+	}
+	t->resvs.n = 0;
+}
+
 /* Not at once: what the removals themselves needed is freed when they are on disk. */
 void turns_give_memory_back(struct ctld *d)
 {
@@ -343,6 +362,8 @@ void turn_close(struct ctld *d)
 		encode_jobs(t);
 	if (t->nodes.n)
 		encode_nodes(t);
+	if (t->resvs.n)
+		encode_resvs(t);
 	if (t->next_job_id) {
 		uint32_t *value = xmemdup(&t->next_job_id, sizeof t->next_job_id);
 		turn_put(d, STORE_META, STORE_META_NEXT_JOB_ID, value, sizeof *value);

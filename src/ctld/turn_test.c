@@ -29,6 +29,7 @@ void core_step(struct core *c, const struct core_event *ev, struct effects *fx) 
 const struct core_job *core_job_find(const struct core *c, uint32_t id) { return blob[0] ? (const void *)blob : NULL; }
 const uint8_t *core_job_blob(const struct core *c, const struct core_job *j, size_t *len) { *len = strlen(blob); return (const uint8_t *)blob; }
 Pb__NodeRecord *core_node_record(const struct core *c, uint32_t i) { return NULL; }
+Pb__ReservationRecord *core_resv_by_id(const struct core *c, uint32_t id) { return NULL; }
 
 /* --- the rest of the daemon ------------------------------------------------------------------- */
 static void left(struct ctld *d, void *what) { str_add_sep(&out, " ", what); }

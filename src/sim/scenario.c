@@ -12,26 +12,9 @@
 #include "model/hostlist.h"
 #include "model/states.h"
 #include "model/timespec.h"
-#include "sim/world.h"
+#include "sim/play.h"
 
-#define WORDS_MAX 64
-struct name { char *text; uint32_t id, run_sec, step; };
-struct play {
-	struct world w;
-	const char *file;
-	unsigned line;
-	char *word[WORDS_MAX];
-	size_t words;
-	struct name *name;
-	size_t names, names_cap;
-	uint64_t start_ms, last_token;
-	uint32_t last_code;
-	char last_detail[512];
-	bool started;
-};
-
-static void fail(const struct play *p, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
-static void fail(const struct play *p, const char *fmt, ...)
+void fail(const struct play *p, const char *fmt, ...)
 {
 	va_list ap;
 	fprintf(stderr, "%s:%u: ", p->file, p->line);
@@ -42,9 +25,9 @@ static void fail(const struct play *p, const char *fmt, ...)
 	exit(1);
 }
 
-static const char *word(const struct play *p, size_t i) { return i < p->words ? p->word[i] : ""; }
+const char *word(const struct play *p, size_t i) { return i < p->words ? p->word[i] : ""; }
 
-static const char *opt(const struct play *p, const char *key)
+const char *opt(const struct play *p, const char *key)
 {
 	size_t n = strlen(key);
 	for (size_t i = 1; i < p->words; i++)
@@ -53,7 +36,7 @@ static const char *opt(const struct play *p, const char *key)
 	return NULL;
 }
 
-static bool has(const struct play *p, const char *flag)
+bool has(const struct play *p, const char *flag)
 {
 	for (size_t i = 1; i < p->words; i++)
 		if (!strcmp(p->word[i], flag))
@@ -61,7 +44,7 @@ static bool has(const struct play *p, const char *flag)
 	return false;
 }
 
-static uint32_t num(const struct play *p, const char *text)
+uint32_t num(const struct play *p, const char *text)
 {
 	unsigned long long n;
 	if (str_to_u64(text, 0, UINT32_MAX, &n) < 0)
@@ -69,7 +52,7 @@ static uint32_t num(const struct play *p, const char *text)
 	return (uint32_t)n;
 }
 
-static uint64_t duration_ms(const struct play *p, const char *text)
+uint64_t duration_ms(const struct play *p, const char *text)
 {
 	static const struct { const char *unit; uint64_t ms; } unit[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 }, { "d", 86400000 } };
 	char *end;
@@ -77,7 +60,9 @@ static uint64_t duration_ms(const struct play *p, const char *text)
 	for (size_t i = 0; i < sizeof unit / sizeof unit[0]; i++)
 		if (!strcmp(end, unit[i].unit))
 			return n * unit[i].ms;
-	fail(p, "\"%s\" is not a time such as 10s, 5m, 2h", text);
+	if (text[0] == '@')
+		return wall_ms(p, text + 1) - p->start_ms;
+	fail(p, "\"%s\" is not a time such as 10s, 5m, 2h or @2001-10-20T09:00", text);
 }
 
 static struct name *find(struct play *p, const char *text)
@@ -228,7 +213,7 @@ static void do_set(struct play *p)
 		{ "weight_age", NULL, &q->weight_age }, { "weight_size", NULL, &q->weight_job_size }, { "weight_partition", NULL, &q->weight_partition },
 		{ "enforce", NULL, &q->enforce_part_limits }, { "slurmd_timeout", NULL, &q->slurmd_timeout_sec }, { "return_to_service", NULL, &q->return_to_service },
 		{ "requeue_delay", NULL, &q->requeue_delay_sec }, { "max_jobs", NULL, &q->max_job_count }, { "max_array", NULL, &q->max_array_size },
-		{ "overtime", NULL, &q->over_time_limit_min }, { "min_job_age", NULL, &q->min_job_age_sec },
+		{ "overtime", NULL, &q->over_time_limit_min }, { "resv_over_run", NULL, &q->resv_over_run_min }, { "min_job_age", NULL, &q->min_job_age_sec },
 	};
 	for (size_t i = 1; i < p->words; i++) {
 		char *eq = strchr(p->word[i], '=');
@@ -353,9 +338,9 @@ static char *dependency(struct play *p, const char *text)
 	return s.len ? str_take(&s) : NULL;
 }
 
-static uint32_t uid_of(struct play *p) { return opt(p, "user") ? !strcmp(opt(p, "user"), "root") ? 0 : !strcmp(opt(p, "user"), "alice") ? 1001 : 1002 : 1001; }
+uint32_t uid_of(struct play *p) { return opt(p, "user") ? !strcmp(opt(p, "user"), "root") ? 0 : !strcmp(opt(p, "user"), "alice") ? 1001 : 1002 : 1001; }
 
-static void take_result(struct play *p, uint32_t code, const char *detail)
+void take_result(struct play *p, uint32_t code, const char *detail)
 {
 	p->last_code = code;
 	snprintf(p->last_detail, sizeof p->last_detail, "%s", detail ? detail : "");
@@ -666,7 +651,7 @@ static void do_stepend(struct play *p)
 
 /* --- expectations ----------------------------------------------------------------------------- */
 
-static void expect_text(struct play *p, const char *what, const char *want, const char *got)
+void expect_text(struct play *p, const char *what, const char *want, const char *got)
 {
 	if (strcmp(want, got ? got : ""))
 		fail(p, "%s: %s is \"%s\", expected \"%s\"", word(p, 1), what, got ? got : "", want);
@@ -849,6 +834,8 @@ static void do_expect(struct play *p)
 		expect_step(p);
 	else if (!strcmp(w, "refused"))
 		expect_refused(p);
+	else if (!strcmp(w, "resv"))
+		expect_resv(p);
 	else if (!strcmp(w, "estimate")) {
 		const Pb__SubmitRsp *r = (const Pb__SubmitRsp *)world_answer(&p->w, p->last_token);
 		long long got = r && r->has_est_start ? (long long)(r->est_start - p->start_ms / 1000) : -1, want = (long long)duration_ms(p, word(p, 2)) / 1000;
@@ -867,6 +854,7 @@ static const struct { const char *word; void (*fn)(struct play *p); bool setup; 
 	{ "epilog", do_epilog, false }, { "report", do_report, false },
 	{ "hold", do_op, false }, { "uhold", do_op, false }, { "release", do_op, false }, { "requeue", do_op, false }, { "requeuehold", do_op, false },
 	{ "suspend", do_op, false }, { "resume", do_op, false }, { "top", do_op, false },
+	{ "reserve", do_reserve, false }, { "zone", do_zone, true },
 	{ "update", do_update, false }, { "step", do_step, false }, { "stepend", do_stepend, false }, { "expect", do_expect, false },
 };
 

@@ -72,6 +72,9 @@ void world_fini(struct world *w)
 	free(w->part_conf);
 	free(w->node);
 	free(w->node_kept);
+	while (w->resv_kept_n)
+		free(w->resv_kept[--w->resv_kept_n].b.data);
+	free(w->resv_kept);
 	str_fini(&w->log);
 	effects_destroy(w->fx);
 	core_destroy(w->core);
@@ -158,6 +161,31 @@ static void keep_node(struct world *w, uint32_t i)
 	pb__node_record__free_unpacked(r, NULL);
 }
 
+static void drop_resv(struct world *w, uint32_t id)
+{
+	size_t i = 0;
+	while (i < w->resv_kept_n && w->resv_kept[i].id != id)
+		i++;
+	if (i == w->resv_kept_n)
+		return;
+	free(w->resv_kept[i].b.data);
+	w->resv_kept[i] = w->resv_kept[--w->resv_kept_n];
+}
+
+static void keep_resv(struct world *w, uint32_t id)
+{
+	Pb__ReservationRecord *r = core_resv_by_id(w->core, id);
+	drop_resv(w, id);
+	if (!r)
+		return;
+	w->resv_kept = xgrow(w->resv_kept, &w->resv_kept_cap, w->resv_kept_n + 1, sizeof *w->resv_kept);
+	struct blob b = { xmalloc(pb__reservation_record__get_packed_size(r) + 1), pb__reservation_record__get_packed_size(r) };
+	pb__reservation_record__pack(r, b.data);
+	w->resv_kept[w->resv_kept_n].id = id;
+	w->resv_kept[w->resv_kept_n++].b = b;
+	pb__reservation_record__free_unpacked(r, NULL);
+}
+
 static void on_terminate(struct world *w, const struct core_effect *e)
 {
 	const Pb__TerminateReq *t = (const Pb__TerminateReq *)e->msg;
@@ -205,6 +233,8 @@ static void effects_apply(struct world *w)
 		case FX_PERSIST_JOB: keep_job(w, e->job_id); break;
 		case FX_REMOVE_JOB: drop_job(w, e->job_id); break;
 		case FX_PERSIST_NODE: keep_node(w, e->node_index); break;
+		case FX_PERSIST_RESV: keep_resv(w, e->value); break;
+		case FX_REMOVE_RESV: drop_resv(w, e->value); break;
 		case FX_PERSIST_NEXT_ID: w->next_id = e->value; break;
 		case FX_LAUNCH_BATCH: on_launch(w, e); break;
 		case FX_TERMINATE: on_terminate(w, e); break;
@@ -434,6 +464,13 @@ void world_restart(struct world *w)
 	for (k = w->kept; k; k = k->hh.next)
 		list[i++] = k;
 	qsort(list, n, sizeof *list, by_id);
+	for (i = 0; i < w->resv_kept_n; i++) {
+		struct core_event ev = world_event(w, EV_RESTORE_RESV, 0);
+		ev.restore.data = w->resv_kept[i].b.data;
+		ev.restore.len = w->resv_kept[i].b.len;
+		effects_reset(w->fx);
+		core_step(w->core, &ev, w->fx);
+	}
 	for (i = 0; i < n; i++) {
 		struct core_event ev = world_event(w, EV_RESTORE_JOB, 0);
 		uint8_t *b = xmemdup(list[i]->b.data, list[i]->b.len);

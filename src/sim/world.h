@@ -26,6 +26,8 @@ struct world {
 	struct world_event *queue;
 	struct kept *kept;                    /* the store: job id -> record */
 	struct blob *node_kept;
+	struct { uint32_t id; struct blob b; } *resv_kept;
+	size_t resv_kept_n, resv_kept_cap;
 	struct answer *answers;               /* token -> reply */
 	struct str log;
 	uint64_t steps, launches, terminates;

@@ -24,7 +24,7 @@
 
 #define WAL_PAGES 4000          /* checkpoint after so many: 16 MB, a few hundred milliseconds of full load */
 
-static const char *const table_name[STORE_TABLES] = { "meta", "job", "script", "node", "part", "step", "dbd_queue" };
+static const char *const table_name[STORE_TABLES] = { "meta", "job", "script", "node", "part", "step", "dbd_queue", "resv" };
 
 struct migration { int version; const char *up, *down; };
 static const struct migration migrations[] = {
@@ -35,6 +35,7 @@ static const struct migration migrations[] = {
 	     "CREATE TABLE step(key INTEGER PRIMARY KEY, data BLOB NOT NULL);"
 	     "CREATE TABLE dbd_queue(key INTEGER PRIMARY KEY, data BLOB NOT NULL);",
 	     "DROP TABLE job; DROP TABLE script; DROP TABLE node; DROP TABLE part; DROP TABLE step; DROP TABLE dbd_queue;" },
+	{ 2, "CREATE TABLE resv(key INTEGER PRIMARY KEY, data BLOB NOT NULL);", "DROP TABLE resv;" },
 };
 #define SCHEMA_VERSION ((int)(sizeof migrations / sizeof *migrations))
 

@@ -4,6 +4,7 @@
 #include <sodium.h>
 
 #include "proto/accounting.pb-c.h"
+#include "proto/reserve.pb-c.h"
 #include "proto/agent.pb-c.h"
 #include "proto/controller.pb-c.h"
 #include "proto/job.pb-c.h"
