@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "noded/cred.h"
 #include "noded/handlers.h"
 #include "noded/jobs.h"
 #include "noded/launch.h"
@@ -19,6 +20,8 @@
 #include "noded/script.h"
 #include "noded/script_env.h"
 #include "noded/steps.h"
+
+#define HELD_MAX 256
 
 static void reply_result(struct wire_req *req, int code, const char *detail)
 {
@@ -33,7 +36,31 @@ static void h_ping(struct noded *n, struct wire_req *req)
 	ping_start(n, req);
 }
 
+/* Launches that came before the answer to our registration, which brings slurmctld's key: it may have left slurmctld after them. */
+static struct { struct wire_req *req[HELD_MAX]; size_t n; } held;
+
+static void launch_run(struct noded *n, struct wire_req *req);
+
+void handlers_keys_known(struct noded *n)
+{
+	size_t count = held.n;
+	held.n = 0;
+	for (size_t i = 0; i < count; i++)
+		if (wire_req_gone(held.req[i]))
+			wire_reply_error(held.req[i], ESLURM_COMM, NULL);      /* slurmctld tries again; nobody hears this */
+		else
+			launch_run(n, held.req[i]);
+}
+
 static void h_launch(struct noded *n, struct wire_req *req)
+{
+	if (!cred_has_keys(n->creds) && held.n < HELD_MAX)
+		held.req[held.n++] = req;
+	else
+		launch_run(n, req);
+}
+
+static void launch_run(struct noded *n, struct wire_req *req)
 {
 	Pb__LaunchRsp rsp = PB__LAUNCH_RSP__INIT;
 	struct error err = { 0 };

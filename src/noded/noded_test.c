@@ -42,6 +42,8 @@ static uint8_t pub[crypto_sign_PUBLICKEYBYTES], secret[crypto_sign_SECRETKEYBYTE
 
 static struct { size_t registrations, steps_alive, n; Pb__NodeEvent *event[EVENTS]; char problem[256]; } seen;
 static struct { bool done; int code; size_t pids; char detail[512]; } answer;
+static bool hold_registration;
+static struct wire_req *registration;      /* held back */
 
 static void on_call(struct wire_req *req, void *arg)
 {
@@ -54,6 +56,10 @@ static void on_call(struct wire_req *req, void *arg)
 		rsp.key = keys, rsp.n_key = 1;
 		seen.registrations++;
 		seen.steps_alive = m->n_step;
+		if (hold_registration) {
+			registration = req;
+			return;
+		}
 		snprintf(seen.problem, sizeof seen.problem, "%s", m->gres_problem ? m->gres_problem : "");
 		wire_reply(req, &rsp.base);
 		return;
@@ -353,6 +359,34 @@ static void test_restart(void **state)
 	terminate(4);
 }
 
+/* A launch may overtake the answer to the registration, and with it the key. */
+static void test_launch_before_key(void **state)
+{
+	Pb__NodeRegisterRsp rsp = PB__NODE_REGISTER_RSP__INIT;
+	Pb__CredKey key = PB__CRED_KEY__INIT, *keys[1] = { &key };
+	(void)state;
+	slurmd_stop(SIGKILL);
+	hold_registration = true;
+	slurmd_start();
+	hold_registration = false;
+	const Pb__SignedBatch *b = batch_make(5, "#!/bin/sh\nexit 9\n", 60);
+	answer.done = false;
+	do {
+		answer.done = false;
+		wire_link_call(node, RPC_D_BATCH, &b->base, 60000, on_answer, NULL);
+		for (int i = 0; i < 20; i++)
+			loop_once();
+	} while (answer.done && answer.code == -ESLURM_COMM);  /* the connection to the slurmd before */
+	assert_false(answer.done);
+	key.id = 1, key.key.data = pub, key.key.len = sizeof pub;
+	rsp.key = keys, rsp.n_key = 1;
+	wire_reply(registration, &rsp.base);
+	WAIT_FOR(answer.done);
+	assert_int_equal(answer.code, 0);
+	WAIT_FOR(event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 5));
+	terminate(5);
+}
+
 static void test_terminate(void **state)
 {
 	(void)state;
@@ -574,7 +608,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_registers), cmocka_unit_test(test_batch), cmocka_unit_test(test_refusals), cmocka_unit_test(test_restart),
-		cmocka_unit_test(test_terminate), cmocka_unit_test(test_late_orders), cmocka_unit_test(test_stepd_killed), cmocka_unit_test(test_prolog_fails), cmocka_unit_test(test_step_launch),
+		cmocka_unit_test(test_launch_before_key), cmocka_unit_test(test_terminate), cmocka_unit_test(test_late_orders), cmocka_unit_test(test_stepd_killed), cmocka_unit_test(test_prolog_fails), cmocka_unit_test(test_step_launch),
 		cmocka_unit_test(test_both_killed),
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__   /* whose runtime wants to be loaded first */
 		cmocka_unit_test(test_killed_during_launch),

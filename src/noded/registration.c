@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "noded/cred.h"
 #include "noded/events.h"
+#include "noded/handlers.h"
 #include "noded/hardware.h"
 #include "noded/jobs.h"
 #include "noded/registration.h"
@@ -93,6 +94,7 @@ static void on_answer(int code, const ProtobufCMessage *msg, const char *detail,
 		return;
 	}
 	cred_keys_set(n->creds, rsp->key, rsp->n_key);
+	handlers_keys_known(n);
 	if (!n->registered)
 		log_info("registered with slurmctld as node %s", n->name);
 	/* A job launched while we started may be one that died with the slurmd before us: said again when that can be told. */
