@@ -9,6 +9,11 @@ all: build
 deps:
 	@./deps.sh
 
+# Also what only tests need. A build configured before libpmix was there is configured again.
+deps-check:
+	@./deps.sh mpi
+	@[ ! -e $(BUILD)/build.ninja ] || [ -e $(BUILD)/sbin/slurmstepd-pmix ] || ! pkg-config --exists pmix || meson setup --reconfigure --clearcache $(BUILD) >/dev/null
+
 $(BUILD)/build.ninja:
 	@command -v meson >/dev/null && command -v protoc-c >/dev/null || ./deps.sh
 	meson setup $(BUILD) --prefix $(PREFIX) >/dev/null
@@ -22,7 +27,7 @@ demo: deps build
 	@examples/demo.sh $(BUILD)
 
 # All tests; the last line is "N passed, N failed, N skipped".
-check: deps build
+check: deps-check build
 	@/usr/bin/python3 test/check.py --build $(BUILD) $(CHECK)
 
 bench: deps build
@@ -35,4 +40,4 @@ install: build
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan
 
-.PHONY: all deps build demo check bench install clean
+.PHONY: all deps deps-check build demo check bench install clean

@@ -474,10 +474,11 @@ JOBOPT_PARSER(mpi)
 		o->show = JOBOPT_SHOW_MPI;
 		return 0;
 	}
-	if (str_eq_nocase(value, "cray_shasta") || str_starts(value, "pmi"))
-		return jobopt_refuse(o, 1, err, "MPI type '%s' is not supported by this version, --mpi=list for acceptable types", value);
-	if (!str_eq_nocase(value, "none"))
+	if (!str_eq(value, "none") && !str_eq(value, "pmi2") && !str_eq(value, "pmix")) {
+		log_error("MPI: Cannot create context for mpi/%s", value);
+		log_error("MPI: Unable to load any plugin");
 		return jobopt_refuse(o, 1, err, "Invalid MPI type '%s', --mpi=list for acceptable types", value);
+	}
 	jobopt_put_str(o, &row->target, value);
 	return 0;
 }

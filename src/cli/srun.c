@@ -171,6 +171,7 @@ int main(int argc, char **argv)
 	rc = step_run(&s);
 	if (!s.exit_status && rc)
 		s.exit_status = (uint32_t)rc << 8;
+	spawn_wait(&s);
 	alloc_give_back(&s);
 	return rc;
 }

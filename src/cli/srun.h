@@ -6,6 +6,7 @@
  *   srun_env.c     environment for the tasks;  srun_multi.c  --multi-prog files
  *   srun_plan.c    where stdin, stdout and stderr of the tasks lead
  *   srun_conn.c    connections from slurmstepd (wire/stepio.h);  srun_out.c  output: labels, lines, files;  srun_in.c  stdin
+ *   srun_spawn.c   steps that tasks start (MPI_Comm_spawn)
  *   srun_tasks.c   what became of each task, and saying so;  srun_run.c  the loop, signals, time;  srun_tty.c  --pty
  *
  * One thread, one epoll. Lifetime of everything here: the process. */
@@ -52,6 +53,7 @@ struct node_info {
 	const Pb__StepNode *row;
 	struct wire_client *launch;
 	struct conn *conn;
+	uint32_t peer_port;    /* where its slurmstepd listens for the others of the step; 0: not told */
 	bool is_launched, is_ended;
 };
 struct conn {                  /* one slurmstepd */
@@ -83,6 +85,7 @@ struct srun {
 	int epoll_fd, signal_fd, listen_fd;
 	uint16_t listen_port;
 	uint8_t io_key[32];
+	uint32_t tree_width;       /* of the nodes, for MPI */
 	char host[64];             /* our address, as the nodes see it */
 	struct conn *conns;
 	struct watch signal_watch, listen_watch;
@@ -136,6 +139,11 @@ void out_flush(struct srun *s);
 void out_take(struct srun *s, uint32_t task, bool is_err, const char *data, size_t n);   /* n 0: end of the stream */
 void out_finish(struct srun *s);           /* what is left, waiting for it */
 
+/* srun_spawn.c: MPI_Comm_spawn */
+void spawn_take(struct srun *s, struct conn *c, uint32_t ticket, const char *text, size_t len);
+void spawn_tell(struct srun *s);            /* this srun is one that was spawned: its tasks run */
+void spawn_wait(struct srun *s);            /* until the sruns of what was spawned have ended */
+
 /* srun_in.c */
 void in_start(struct srun *s);
 void in_resume(struct srun *s);
@@ -146,6 +154,8 @@ void conn_accept(struct srun *s);
 void conn_send(struct conn *c, uint8_t type, uint32_t task, const void *data, size_t n);
 void conn_flush(struct conn *c);
 void conn_signal_all(struct srun *s, int number);
+void conn_terminate_all(struct srun *s, uint32_t kill_wait_sec, const char *why);
+void conn_all_ended(struct srun *s);        /* no task runs any more: slurmstepds that wait for each other need not */
 void conn_update_all(struct srun *s);      /* read again, or not: sinks have filled or emptied */
 bool conn_any_full(const struct srun *s);
 
@@ -154,6 +164,7 @@ void tasks_init(struct srun *s);
 void tasks_started(struct srun *s, struct node_info *n, const Pb__IoStarted *m);
 void tasks_exited(struct srun *s, struct node_info *n, const Pb__IoExit *m);
 void tasks_tell_exits(struct srun *s);
+void tasks_fail(struct srun *s);             /* a task has failed the step: end it */
 void tasks_print_states(struct srun *s);
 void node_lost(struct srun *s, struct node_info *n, const char *why);
 void node_ended(struct srun *s, struct node_info *n);

@@ -86,6 +86,23 @@ void conn_signal_all(struct srun *s, int number)
 			conn_send(c, STEPIO_SIGNAL, STEPIO_ALL, body, sizeof(body));
 }
 
+void conn_terminate_all(struct srun *s, uint32_t kill_wait_sec, const char *why)
+{
+	uint8_t body[64];
+	put_u32(body, kill_wait_sec);
+	snprintf((char *)body + 4, sizeof(body) - 4, "%s", why);
+	for (struct conn *c = s->conns; c; c = c->next)
+		if (c->node)
+			conn_send(c, STEPIO_TERMINATE, STEPIO_ALL, body, 4 + strlen((char *)body + 4));
+}
+
+void conn_all_ended(struct srun *s)
+{
+	for (struct conn *c = s->conns; c; c = c->next)
+		if (c->node && c->node->peer_port)
+			conn_send(c, STEPIO_ALL_ENDED, STEPIO_ALL, NULL, 0);
+}
+
 void conn_update_all(struct srun *s)
 {
 	for (struct conn *c = s->conns; c; c = c->next)
@@ -161,11 +178,31 @@ static const char *hello_take(struct conn *c, const uint8_t *data, size_t len)
 static void text_take(struct srun *s, const char *text, size_t len)
 {
 	/* A step that is ended from outside says so in these words; the reference's srun adds its own line. */
-	if (memmem(text, len, "*** STEP", 8) || memmem(text, len, "*** JOB", 7))
+	bool own = s->is_terminating && memmem(text, len, "DUE TO TASK FAILURE", 19);
+	if ((!own && memmem(text, len, "*** STEP", 8)) || memmem(text, len, "*** JOB", 7))
 		run_abort(s);
 	sink_add(&s->std_err, text, len);
 	if (len && text[len - 1] != '\n')
 		sink_add(&s->std_err, "\n", 1);
+}
+
+/* A node's slurmstepd listens: its children in the tree of nodes are told where, and it is told of its parent. */
+static void peers_tell(struct srun *s, struct node_info *n, uint32_t port)
+{
+	uint8_t body[4];
+	size_t at = (size_t)(n - s->node), first = at * s->tree_width + 1;
+	n->peer_port = port;
+	if (!s->tasks_left)
+		conn_send(n->conn, STEPIO_ALL_ENDED, STEPIO_ALL, NULL, 0);
+	put_u32(body, port);
+	for (size_t i = first; i < first + s->tree_width && i < s->node_count; i++)
+		if (s->node[i].peer_port)
+			conn_send(s->node[i].conn, STEPIO_PEER_PARENT, STEPIO_ALL, body, sizeof(body));
+	const struct node_info *parent = at ? &s->node[(at - 1) / s->tree_width] : NULL;
+	if (!parent || !parent->peer_port)
+		return;
+	put_u32(body, parent->peer_port);
+	conn_send(n->conn, STEPIO_PEER_PARENT, STEPIO_ALL, body, sizeof(body));
 }
 
 /* false: not a frame slurmstepd may send. */
@@ -207,6 +244,17 @@ static bool frame_run(struct conn *c, uint8_t type, uint32_t task, const uint8_t
 		pb__io_text__free_unpacked(m, NULL);
 		return true;
 	}
+	case STEPIO_PEER_PORT:
+		if (len == 4)
+			peers_tell(s, c->node, get_u32(data));
+		return len == 4;
+	case STEPIO_ABORT:
+		if (len == 4)
+			tasks_fail(s);
+		return len == 4;
+	case STEPIO_SPAWN:
+		spawn_take(s, c, task, (const char *)data, len);
+		return true;
 	case STEPIO_END:
 		node_ended(s, c->node);
 		return true;

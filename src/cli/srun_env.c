@@ -74,6 +74,10 @@ void env_fill(const struct srun *s, struct envlist *e)
 	set_options(s, e);
 	set_distribution(s, e);
 	envlist_setf(e, "SRUN_DEBUG", "%d", (int)(s->o.quiet ? LOG_L_ERROR : LOG_L_INFO + s->o.verbose));
+	if (s->o.mpi && !str_eq(s->o.mpi, "none"))
+		envlist_set(e, "SLURM_MPI_TYPE", s->o.mpi);
+	envlist_unset(e, "BERTH_MPI_PREPUT");
+	envlist_unset(e, "BERTH_MPI_READY");
 	if (!s->o.preserve_env)
 		envlist_setf(e, "SLURM_NNODES", "%zu", s->node_count);
 }

@@ -123,6 +123,27 @@ static char *cpu_bind_of(const Pb__JobDesc *d)
 	return (d->hint && strstr(d->hint, "multithread")) || d->has_threads_per_core ? "threads" : NULL;
 }
 
+/* What the spawner's srun hands on (srun_spawn.c): lines key=value. */
+static size_t preput_lines(char ***ret)
+{
+	const char *text = getenv("BERTH_MPI_PREPUT");
+	char *cursor = text ? xstrdup(text) : NULL, *line;
+	size_t n = 0, cap = 0;
+	while (cursor && (line = str_next(&cursor, "\n"))) {
+		if (!strchr(line, '='))
+			continue;
+		*ret = xgrow(*ret, &cap, n + 1, sizeof(**ret));
+		(*ret)[n++] = line;
+	}
+	return n;
+}
+
+static uint32_t tree_width(const struct srun *s)
+{
+	uint64_t n = conf_num(s->conf, CONF_TreeWidth);
+	return n > 0 && n < 65536 ? (uint32_t)n : 16;
+}
+
 static void fill_rest(struct srun *s, Pb__LaunchSpec *m)
 {
 	const Pb__JobDesc *d = s->o.desc;
@@ -140,6 +161,9 @@ static void fill_rest(struct srun *s, Pb__LaunchSpec *m)
 	m->has_torch_env = true;
 	m->torch_env = !s->o.no_torch && !conf_has(s->conf, CONF_LaunchParameters, "disable_torch_env");
 	m->mpi_type = s->o.mpi ? s->o.mpi : (char *)conf_str(s->conf, CONF_MpiDefault);
+	m->has_tree_width = true;
+	m->tree_width = s->tree_width = tree_width(s);
+	m->n_mpi_preput = preput_lines(&m->mpi_preput);
 	m->has_umask = true;
 	m->umask = jobopt_umask();
 	m->n_rlimits = jobopt_limits(propagate, &m->rlimits);

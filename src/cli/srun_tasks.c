@@ -50,6 +50,7 @@ void tasks_started(struct srun *s, struct node_info *n, const Pb__IoStarted *m)
 		if (m->task[i] < s->task_count && s->task[m->task[i]].state == TASK_STARTING)
 			s->task[m->task[i]].state = TASK_RUNNING;
 	log_verbose("Node %s, %zu tasks started", n->row->name, m->n_task);
+	spawn_tell(s);
 	if (s->o.pty)
 		tty_resize(s);
 }
@@ -62,8 +63,9 @@ static void exit_note(struct srun *s, uint32_t task, int status, bool oom)
 	t->state = TASK_EXITED;
 	t->status = status;
 	t->oom = oom;
-	s->tasks_left--;
 	s->pending_exits++;
+	if (!--s->tasks_left)
+		conn_all_ended(s);
 	if (code_of(status) > s->exit_code || (status && !s->exit_status)) {
 		s->exit_code = code_of(status);
 		s->exit_status = (uint32_t)status;
@@ -134,8 +136,18 @@ void tasks_tell_exits(struct srun *s)
 	bool kill = s->o.kill_on_bad_exit < 0 ? conf_num(s->conf, CONF_KillOnBadExit) != 0 : s->o.kill_on_bad_exit != 0;
 	if (kill && s->exit_code && s->tasks_left && !s->is_terminating && !s->o.desc->no_kill) {
 		log_info("Terminating StepId=%u.%u", s->job_id, s->step_id);
-		run_terminate(s, SIGTERM);
+		tasks_fail(s);
 	}
+}
+
+void tasks_fail(struct srun *s)
+{
+	uint64_t wait_sec = conf_num(s->conf, CONF_KillWait);
+	if (s->is_terminating)
+		return;
+	s->is_terminating = true;
+	conn_terminate_all(s, (uint32_t)wait_sec, "DUE TO TASK FAILURE");
+	s->give_up_at_ms = srun_now_ms() + 2 * (1000 * wait_sec + 1000);
 }
 
 void tasks_print_states(struct srun *s)

@@ -17,7 +17,7 @@
 #include "model/jobenv.h"
 #include "stepd/env.h"
 #include "stepd/gpus.h"
-#include "stepd/io_link.h"
+#include "stepd/mpi.h"
 #include "stepd/step.h"
 
 #define PORT_FIRST 16384     /* below the kernel's range of ephemeral ports */
@@ -207,6 +207,7 @@ char **env_task(const struct step *s, const struct task *t)
 	envlist_setf(e, "SLURM_PROCID", "%u", t->rank);
 	envlist_setf(e, "SLURM_LOCALID", "%u", t->local);
 	envlist_setf(e, "SLURM_TASK_PID", "%d", (int)getpid());
+	mpi_child(s, t, e);
 	gpus_env(s, t, e);
 	env_torch(s, t, e);
 	return e->var;

@@ -18,8 +18,11 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "stepd/cancel.h"
 #include "stepd/io_link.h"
 #include "stepd/io_pipes.h"
+#include "stepd/mpi.h"
+#include "stepd/peers.h"
 #include "stepd/step.h"
 #include "stepd/task.h"
 #include "wire/stepio.h"
@@ -153,6 +156,16 @@ static void proof(const struct step *s, const char *who, uint8_t ret[32])
 	crypto_auth(ret, (const uint8_t *)text, (size_t)n, s->spec->io_key.data);
 }
 
+static void terminate_run(struct step *s, const uint8_t *data, size_t len)
+{
+	char why[128];
+	if (len < 4)
+		return;
+	snprintf(why, sizeof why, "%.*s", (int)(len - 4), (const char *)data + 4);
+	cancel_say(s, why, SIGTERM);
+	task_terminate(s, get_u32(data));
+}
+
 static bool frame_run(struct link *l, uint8_t type, uint32_t task, const uint8_t *data, size_t len)
 {
 	struct step *s = l->step;
@@ -173,6 +186,21 @@ static bool frame_run(struct link *l, uint8_t type, uint32_t task, const uint8_t
 			return false;
 		task_signal(s, (int)get_u32(data));
 		return true;
+	case STEPIO_PEER_PARENT:
+	case STEPIO_SPAWNED:
+		if (len != 4)
+			return false;
+		if (type == STEPIO_PEER_PARENT)
+			peers_parent(s, (uint16_t)get_u32(data));
+		else
+			mpi_spawned(s, task, !get_u32(data));
+		return true;
+	case STEPIO_ALL_ENDED:
+		peers_all_ended();
+		return true;
+	case STEPIO_TERMINATE:
+		terminate_run(s, data, len);
+		return len >= 4;
 	case STEPIO_RESIZE: {
 		Pb__IoResize *r = pb__io_resize__unpack(NULL, len, data);
 		if (!r)
@@ -272,18 +300,27 @@ static int fail(struct step *s, const char *what, int error)
 	return step_fail(s, error, "cannot connect to srun at %s:%u: %s%s", s->spec->io_host, s->spec->io_port, what, strerror(error));
 }
 
+bool io_link_is_gone(void) { return the_link.gone; }
+
+bool io_link_resolve(const char *host, struct sockaddr_in *ret)
+{
+	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM }, *found = NULL;
+	if (inet_pton(AF_INET, host, &ret->sin_addr) == 1)
+		return true;
+	if (getaddrinfo(host, NULL, &hints, &found) != 0)
+		return false;
+	ret->sin_addr = ((struct sockaddr_in *)(void *)found->ai_addr)->sin_addr;
+	freeaddrinfo(found);
+	return true;
+}
+
 static int connect_to(const char *host, uint16_t port, int *ret_error)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
 	struct timeval limit = { .tv_sec = CONNECT_SEC };
-	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM }, *found = NULL;
-	if (inet_pton(AF_INET, host, &in.sin_addr) != 1) {
-		if (getaddrinfo(host, NULL, &hints, &found) != 0) {
-			*ret_error = EHOSTUNREACH;
-			return -1;
-		}
-		in.sin_addr = ((struct sockaddr_in *)(void *)found->ai_addr)->sin_addr;
-		freeaddrinfo(found);
+	if (!io_link_resolve(host, &in)) {
+		*ret_error = EHOSTUNREACH;
+		return -1;
 	}
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
@@ -348,6 +385,15 @@ void io_link_launched(struct step *s)
 	free(list);
 	link_update(l);
 }
+
+bool io_link_send_task(struct step *s, uint8_t type, uint32_t task, const void *data, size_t n)
+{
+	(void)s;
+	frame_add(&the_link, type, task, data, n);
+	return !the_link.gone;
+}
+
+bool io_link_send(struct step *s, uint8_t type, const void *data, size_t n) { return io_link_send_task(s, type, STEPIO_ALL, data, n); }
 
 void io_link_failed(struct step *s, const char *text)
 {

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+struct sockaddr_in;
 struct step;
 struct task;
 /* Connect, send HELLO. 0 (also when no srun listens for this step); -1 and the note filled. */
@@ -10,6 +11,13 @@ int io_link_connect(struct step *s);
 /* Start reading and writing: all tasks are forked. */
 void io_link_launched(struct step *s);
 void io_link_failed(struct step *s, const char *text);
+/* A frame of the step as a whole. false: there is no srun. */
+bool io_link_send(struct step *s, uint8_t type, const void *data, size_t n);
+bool io_link_send_task(struct step *s, uint8_t type, uint32_t task, const void *data, size_t n);
+/* No srun is, or was ever, connected. */
+bool io_link_is_gone(void);
+/* The address of a host by number or name, IPv4; the port stays. */
+bool io_link_resolve(const char *host, struct sockaddr_in *ret);
 void io_link_task_end(struct step *s, struct task *t);
 /* true: everything is out. Else step_check_end is called again when it is. */
 bool io_link_finish(struct step *s);

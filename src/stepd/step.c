@@ -15,6 +15,7 @@
 #include "stepd/contain.h"
 #include "stepd/done.h"
 #include "stepd/io.h"
+#include "stepd/mpi.h"
 #include "stepd/orders.h"
 #include "stepd/prolog.h"
 #include "stepd/script.h"
@@ -112,7 +113,7 @@ void step_check_end(struct step *s)
 	if (s->running || s->ending)
 		return;
 	/* Each of these calls us again when it is done. */
-	if (!prolog_is_idle(s) || !leftovers_end(s) || !io_finish(s))
+	if (!prolog_is_idle(s) || !mpi_finish(s) || !leftovers_end(s) || !io_finish(s))
 		return;
 	if (!s->cgroup_gone) {
 		s->cgroup_gone = true;

@@ -21,6 +21,7 @@
 #include "stepd/env.h"
 #include "stepd/io.h"
 #include "stepd/rlimits.h"
+#include "stepd/mpi.h"
 #include "stepd/multi.h"
 #include "stepd/prolog.h"
 #include "stepd/step.h"
@@ -89,7 +90,7 @@ static void child_run(struct step *s, struct task *t)
 
 static int task_fork(struct step *s, struct task *t)
 {
-	if (io_open(s, t) < 0)
+	if (io_open(s, t) < 0 || mpi_open(s, t) < 0)
 		return -1;
 	pid_t pid = contain_fork(s);
 	if (pid < 0)
@@ -97,6 +98,7 @@ static int task_fork(struct step *s, struct task *t)
 	if (!pid)
 		child_run(s, t);
 	io_forked(s);
+	mpi_forked(s, t);
 	t->pid = t->pgid = pid;
 	if (!io_has_terminal(s, t)) {
 		s->pgid = s->pgid ? s->pgid : pid;
@@ -155,6 +157,7 @@ int task_launch(struct step *s)
 		if (task_fork(s, &s->task[i]) < 0)
 			return -1;
 	io_launched(s);
+	mpi_launched(s);
 	return 0;
 }
 
@@ -181,7 +184,7 @@ void task_reap(struct step *s)
 	for (pid_t pid; (pid = wait4(-1, &status, WNOHANG, &usage)) > 0;) {
 		struct task *t = task_find(s, pid);
 		if (!t) {
-			if (!prolog_reaped(s, pid, status))
+			if (!prolog_reaped(s, pid, status) && !mpi_reaped(s, pid))
 				usage_add(&s->stray, &usage);
 			continue;
 		}

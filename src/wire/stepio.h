@@ -21,4 +21,11 @@ enum stepio_type {
 	STEPIO_RESIZE = 10, /* srun->stepd: pb.IoResize */
 	STEPIO_SIGNAL = 11, /* srun->stepd: 4 bytes signal number, to all tasks */
 	STEPIO_END = 12,    /* stepd->srun: all tasks have ended and all output was sent */
+	STEPIO_PEER_PORT = 13,   /* stepd->srun: 4 bytes, where it listens for the other nodes of the step */
+	STEPIO_PEER_PARENT = 14, /* srun->stepd: 4 bytes, where node (index - 1) / LaunchSpec.tree_width does */
+	STEPIO_ABORT = 15,       /* stepd->srun: 4 bytes exit code; a task ends the step (MPI_Abort) */
+	STEPIO_SPAWN = 16,       /* stepd->srun: task is a ticket; texts, each ended by NUL: see src/stepd/pmi_spawn.c */
+	STEPIO_SPAWNED = 17,     /* srun->stepd: task is the ticket; 4 bytes, 0: it runs */
+	STEPIO_TERMINATE = 18,   /* srun->stepd: 4 bytes seconds until SIGKILL, then the reason ("DUE TO TASK FAILURE") */
+	STEPIO_ALL_ENDED = 19,   /* srun->stepd, to those that have sent PEER_PORT: no task of the step runs any more on any node */
 };
