@@ -109,6 +109,7 @@ static const struct keyword { const char *name; size_t min; scontrol_fn fn; cons
 	{ "verbose", 4, set_flag, "", "say more" },
 	{ "version", 4, version, "", "print the version" },
 	{ "wait_job", 2, scontrol_wait_job, "<job_id>", "wait until a job's nodes are ready" },
+	{ "why", 2, scontrol_why, "[<job_list>]", "say what holds jobs back, or why they ended" },
 	{ "write", 2, scontrol_write, "batch_script <job_id> [<file>] | config [<file>]", "write a script, or the configuration, to a file" },
 };
 
@@ -183,7 +184,7 @@ static void command_run(struct scontrol *s, int argc, char **argv)
 		scontrol_fail(s, "invalid keyword: %s", argv[0]);
 	else if (!k->fn)
 		scontrol_fail(s, "scontrol: error: %s is not supported yet", k->name);
-	else if ((s->json || s->yaml) && k->fn != scontrol_show && k->fn != scontrol_ping)
+	else if ((s->json || s->yaml) && k->fn != scontrol_show && k->fn != scontrol_ping && k->fn != scontrol_why)
 		scontrol_fail(s, "scontrol: error: %s with --json or --yaml is not supported", k->name);
 	else
 		k->fn(s, argc, argv);

@@ -39,6 +39,7 @@ void scontrol_notify(struct scontrol *s, int argc, char **argv);
 void scontrol_ping(struct scontrol *s, int argc, char **argv);
 void scontrol_reconfigure(struct scontrol *s, int argc, char **argv);
 void scontrol_shutdown(struct scontrol *s, int argc, char **argv);
+void scontrol_why(struct scontrol *s, int argc, char **argv);
 void scontrol_write(struct scontrol *s, int argc, char **argv);
 void scontrol_errnumstr(struct scontrol *s, int argc, char **argv);
 void scontrol_wait_job(struct scontrol *s, int argc, char **argv);

@@ -359,6 +359,25 @@ static void json_print(struct squeue *q, const uint8_t *reply, size_t len)
 	json_reply_print(&r, q->yaml != NULL, q->argv, q->argc);
 }
 
+/* The pending jobs of the reply that pass the filters. */
+static int why_print(const struct squeue *q, struct client *c, const uint8_t *reply, size_t len)
+{
+	static struct jobview v;
+	struct show_walk walk;
+	const uint8_t *item;
+	size_t item_len, n = 0, cap = 0;
+	uint32_t *id = NULL;
+	show_walk_start(&walk, reply, len, PB_JobListRsp_job);
+	while (show_walk_next(&walk, &item, &item_len))
+		if (jobview_read(&v, item, item_len) && jobview_is_pending(&v) && job_passes(q, &v)) {
+			id = xgrow(id, &cap, n + 1, sizeof(*id));
+			id[n++] = (uint32_t)jobview_num(&v, PB_JobRecord_job_id, 0);
+		}
+	int rc = squeue_why_print(q, c, id, n);
+	free(id);
+	return rc;
+}
+
 static int round_print(struct squeue *q, struct client *c, const struct table *t, const struct sort_spec *spec)
 {
 	struct error err = { 0 };
@@ -370,6 +389,11 @@ static int round_print(struct squeue *q, struct client *c, const struct table *t
 	if (rc < 0) {
 		fprintf(stderr, "%s error: %s\n", q->step_mode ? "slurm_get_job_steps" : "slurm_load_jobs", error_text(rc));
 		return 1;
+	}
+	if (q->why && !q->step_mode) {
+		rc = why_print(q, c, reply, len);
+		free(reply);
+		return rc;
 	}
 	if (q->json || q->yaml) {
 		json_print(q, reply, len);

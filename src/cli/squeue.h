@@ -9,7 +9,7 @@ struct squeue {
 	char *accounts, *names, *partitions, *qos, *licenses, *reservations, *jobs, *steps, *nodes, *users, *states;
 	char *format, *format_long, *sort;
 	char *json, *yaml;               /* parser asked for; "" default; NULL: not given */
-	bool all, array, per_partition, long_form, no_header, start, only_state, step_mode, me, not_me;
+	bool all, array, per_partition, long_form, no_header, start, why, only_state, step_mode, me, not_me;
 	unsigned iterate, verbose;
 	bool over, under;
 	uint32_t running_over, running_under;
@@ -26,3 +26,5 @@ struct squeue {
 /* Reads the environment and argv. Returns -1 to go on, else the exit status. */
 int squeue_parse(struct squeue *q, int argc, char **argv);
 void squeue_fini(struct squeue *q);
+/* squeue_why.c: --why of the pending jobs named by id. Returns the exit status. */
+int squeue_why_print(const struct squeue *q, struct client *c, const uint32_t *id, size_t n);

@@ -18,7 +18,7 @@ enum {
 	Q_ACCOUNT = 1, Q_ALL, Q_ARRAY, Q_CLUSTERS, Q_EXPAND, Q_FEDERATION, Q_FORMAT, Q_FORMAT_LONG, Q_HELP, Q_HELP_LETTERS, Q_HELP_NAMES,
 	Q_HELP_STATE, Q_HIDE, Q_ITERATE, Q_JOBS, Q_JSON, Q_LICENSES, Q_LOCAL, Q_LONG, Q_ME, Q_NAME, Q_NOCONVERT, Q_NODELIST, Q_NOHEADER, Q_NOTME,
 	Q_ONLY_STATE, Q_OVER, Q_UNDER, Q_PARTITION, Q_PRIORITY, Q_QOS, Q_RESERVATION, Q_SIBLING, Q_SORT, Q_START, Q_STATES, Q_STEPS, Q_USAGE,
-	Q_USER, Q_VERBOSE, Q_VERSION, Q_YAML, Q_AUTOCOMPLETE,
+	Q_USER, Q_VERBOSE, Q_VERSION, Q_WHY, Q_YAML, Q_AUTOCOMPLETE,
 };
 static const struct opt_row rows[] = {
 	{ "account", 'A', OPT_REQUIRED, "accounts", "only jobs of these accounts", Q_ACCOUNT, false },
@@ -61,6 +61,7 @@ static const struct opt_row rows[] = {
 	{ "users", 0, OPT_REQUIRED, "users", NULL, Q_USER, false },
 	{ "verbose", 'v', OPT_NONE, NULL, "say what is asked for", Q_VERBOSE, false },
 	{ "version", 'V', OPT_NONE, NULL, "print the version", Q_VERSION, false },
+	{ "why", 0, OPT_NONE, NULL, "all that holds pending jobs back, a line each (Berth only)", Q_WHY, false },
 	{ "yaml", 0, OPT_OPTIONAL, "data_parser", "print YAML", Q_YAML, false },
 	{ "autocomplete", 0, OPT_REQUIRED, NULL, NULL, Q_AUTOCOMPLETE, true },
 	{ "help", 0, OPT_NONE, NULL, "this text", Q_HELP, false },
@@ -86,6 +87,7 @@ static bool *flag_of(struct squeue *q, int id)
 	case Q_ONLY_STATE: return &q->only_state;
 	case Q_PRIORITY: return &q->per_partition;
 	case Q_START: return &q->start;
+	case Q_WHY: return &q->why;
 	default: return NULL;
 	}
 }

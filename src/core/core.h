@@ -18,6 +18,7 @@
 #include "proto/node.pb-c.h"
 #include "proto/reserve.pb-c.h"
 #include "proto/step.pb-c.h"
+#include "proto/why.pb-c.h"
 
 struct core;
 
@@ -193,3 +194,6 @@ Pb__ReservationRecord *core_resv_by_id(const struct core *c, uint32_t id); /* NU
 size_t core_step_records(const struct core *c, uint32_t job_id, Pb__StepRecord ***ret);
 /* Counters for sdiag: name and value of row i; false past the end. */
 bool core_counter(const struct core *c, size_t i, const char **ret_name, int64_t *ret_value);
+/* Everything that holds a job back, or how it ended. Who asks decides how much of others is told. Freed with pb__why_job__free_unpacked(r, NULL). */
+struct core_why_ask { uint32_t uid; bool oper, hide_jobs, hide_nodes, brief; };
+Pb__WhyJob *core_why(const struct core *c, const struct core_job *j, const struct core_why_ask *ask);

@@ -7,8 +7,6 @@
 #include "core/state.h"
 #include "model/depend.h"
 
-enum { TERM_WAITS, TERM_MET, TERM_NEVER };
-
 void depend_waiters_free(struct dep_waiter **list)
 {
 	while (*list) {

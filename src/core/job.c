@@ -60,6 +60,7 @@ static void job_free(struct core_job *j)
 	struct job_extra *x = j->x;
 	if (x) {
 		free(x->why);
+		free(x->causes);
 		free(x->fail_node);
 		free(x->dependency);
 		free(x->dep_left);

@@ -63,6 +63,7 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 	j->next_step = j->step_reserved = 0;
 	if (j->x) {
 		xfree(j->x->why);
+		xfree(j->x->causes);
 		xfree(j->x->nodes);
 		xfree(j->x->tres_alloc);
 		j->x->end_reason = j->x->derived_exit = j->x->derived_status = 0;
@@ -200,8 +201,10 @@ void job_end(struct core *c, struct core_job *j, uint32_t state, uint32_t flags)
 	assert(job_state_is_final(state) && !job_state_is_final(j->state));
 	bool had = j->alloc != NULL && j->state != PB__JOB_STATE__PENDING;
 	queue_remove(c, j);
-	if (had)
+	if (had) {
+		why_steps_keep(c, j);
 		steps_and_counters(c, j);
+	}
 	j->state = (uint8_t)state;
 	array_count(j);
 	if (j->tasks)

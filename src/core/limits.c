@@ -39,7 +39,7 @@ static uint32_t time_of(const struct core *c, const Pb__JobDesc *d, const struct
 	return p ? p->max_time_min : TIME_INFINITE;
 }
 
-static uint32_t part_reason(const struct core *c, const struct core_part *p, const struct shape *s, const Pb__JobDesc *d, uint32_t time_min)
+uint32_t part_reason(const struct core *c, const struct core_part *p, const struct shape *s, const Pb__JobDesc *d, uint32_t time_min)
 {
 	const Pb__PartitionRecord *r = p->rec;
 	uint64_t max_node = r->has_max_mem_per_node ? r->max_mem_per_node : c->params.max_mem_per_node;

@@ -257,19 +257,19 @@ void node_timer(struct core *c, uint32_t index)
 
 /* --- reports ---------------------------------------------------------------------------------- */
 
-static void report_step_done(struct core *c, struct core_job *j, const Pb__NodeEvent *e)
+static void report_step_done(struct core *c, struct core_job *j, uint32_t node, const Pb__NodeEvent *e)
 {
 	struct step *s = step_find(j, e->step_id);
 	if (!s)
 		return;
-	step_node_done(c, j, s, e);
+	step_node_done(c, j, s, node, e);
 }
 
 static void report_of_job(struct core *c, struct core_node *n, struct core_job *j, const Pb__NodeEvent *e)
 {
 	switch (e->kind) {
 	case PB__NODE_EVENT__KIND__BATCH_DONE: job_batch_done(c, j, n->index, e); break;
-	case PB__NODE_EVENT__KIND__STEP_DONE: report_step_done(c, j, e); break;
+	case PB__NODE_EVENT__KIND__STEP_DONE: report_step_done(c, j, n->index, e); break;
 	case PB__NODE_EVENT__KIND__EPILOG_DONE: job_node_clean(c, j, n->index); break;
 	case PB__NODE_EVENT__KIND__LAUNCH_FAILED:
 		if (j->state == PB__JOB_STATE__RUNNING)

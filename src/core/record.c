@@ -143,6 +143,7 @@ static void record_extra(const struct core *c, Pb__JobRecord *m, const struct co
 	if (!x)
 		return;
 	m->why = x->why;
+	m->causes = x->causes;
 	m->fail_node = x->fail_node;
 	m->system_comment = x->comment_sys;
 	if (x->end_reason)
@@ -429,6 +430,8 @@ static void restore_plain(struct core *c, struct core_job *j, const Pb__JobRecor
 	j->part = p ? p->index : UINT32_MAX;
 	if (m->why)
 		xstr_set(&job_x(j)->why, m->why);
+	if (m->causes)
+		xstr_set(&job_x(j)->causes, m->causes);
 	if (m->fail_node)
 		xstr_set(&job_x(j)->fail_node, m->fail_node);
 	if (m->dependency_left && m->dependency_left[0])

@@ -203,6 +203,7 @@ struct promise {                /* a planned start */
 struct job_extra {              /* what few jobs have */
 	char *why, *fail_node, *dependency, *dep_left, *comment_sys, *wait_text;
 	char *resv;                 /* name of the reservation it runs or ran in */
+	char *causes;               /* of an ended job: a line for each step that failed */
 	char *nodes, *tres_alloc;   /* of an ended job, whose alloc is gone */
 	uint32_t nodes_n, cpus_n;
 	struct depend_ref *dep;
@@ -265,6 +266,7 @@ struct core_job {
 
 struct array { UT_hash_handle hh; uint32_t id; uint32_t size, jobs, running, max_running, failed_gone, split_pending; uint32_t *job_of; struct core_job *head; struct dep_waiter *waiters; };
 
+enum depend_state { TERM_WAITS, TERM_MET, TERM_NEVER };
 struct depend_ref { uint32_t kind, job_id, task, delay_sec, until_sec; bool has_task; uint8_t state; }; /* depend.c */
 struct dep_waiter { struct core_job *job; struct dep_waiter *next; };
 
@@ -274,7 +276,7 @@ struct step {
 	uint32_t id, tasks, cpus, nodes_left;
 	bool done, overlap, found_alive; /* found_alive: only known from a node's registration */
 	uint64_t start_ms, end_ms, kill_ms;
-	uint32_t status, worst, time_min, cancel_uid;
+	uint32_t status, worst, worst_on, time_min, cancel_uid; /* worst_on: index in the job's alloc of the node it came from */
 	bool cancelled;
 	uint8_t state;
 	Pb__StepDesc *desc;
@@ -378,6 +380,8 @@ struct core_part *part_find(const struct core *c, const char *name);
 void part_load(struct core *c, struct core_part *p, const Pb__PartitionRecord *rec);
 void part_update(struct core *c, const struct core_event *ev);
 struct core_part *part_default(const struct core *c);
+/* limits.c: what of the partition forbids the request; REASON_NONE: nothing */
+uint32_t part_reason(const struct core *c, const struct core_part *p, const struct shape *s, const Pb__JobDesc *d, uint32_t time_min);
 bool part_group_allowed(const Pb__PartitionRecord *p, const struct core_caller *by);
 
 /* node.c */
@@ -522,6 +526,9 @@ void life_purge(struct core *c);
 void life_restored(struct core *c, struct core_job *j);
 void life_finish(struct core *c, struct core_job *j);           /* nothing is left on any node */
 
+/* why_end.c: remembers which steps failed, before they are forgotten */
+void why_steps_keep(const struct core *c, struct core_job *j);
+
 /* array.c */
 void array_restore(struct core *c, struct core_job *j, const Pb__JobRecord *m);
 int array_init(struct core *c, struct core_job *j, const char *spec, struct error *err);
@@ -549,7 +556,7 @@ void depend_clear(struct core *c, struct core_job *j);
 char *depend_left(const struct core *c, const struct core_job *j);
 
 /* step.c, layout.c */
-void step_node_done(struct core *c, struct core_job *j, struct step *s, const Pb__NodeEvent *e);
+void step_node_done(struct core *c, struct core_job *j, struct step *s, uint32_t node, const Pb__NodeEvent *e);
 void step_alive(struct core *c, struct core_job *j, uint32_t node, uint32_t step_id);
 void step_create(struct core *c, const struct core_event *ev);
 int step_make(struct core *c, struct core_job *j, const Pb__StepDesc *d, const struct core_caller *by, Pb__StepCreateRsp *rsp, struct error *err);

@@ -391,7 +391,7 @@ static void usage_merge(struct step *s, const Pb__StepUsage *u)
 }
 
 /* One node's part is over. The step is when all are, or when srun says so. */
-void step_node_done(struct core *c, struct core_job *j, struct step *s, const Pb__NodeEvent *e)
+void step_node_done(struct core *c, struct core_job *j, struct step *s, uint32_t node, const Pb__NodeEvent *e)
 {
 	if (!j->alloc)
 		return;
@@ -401,8 +401,12 @@ void step_node_done(struct core *c, struct core_job *j, struct step *s, const Pb
 		s->nodes_left--;
 	if (e->oom)
 		s->state = PB__JOB_STATE__OUT_OF_MEMORY;
-	if (e->status && (!s->worst || (e->status >> 8 & 255) > (s->worst >> 8 & 255)))
+	if ((e->status || e->oom) && (!s->worst || (e->status >> 8 & 255) > (s->worst >> 8 & 255))) {
 		s->worst = e->status;
+		for (uint32_t i = 0; i < j->alloc->n; i++)
+			if (j->alloc->on[i].node == node)
+				s->worst_on = i;
+	}
 	if (s->done && s->nodes_left == 0)
 		step_account(c, j, s); /* what it used is known now */
 	else if (!s->done && !s->nodes_left)

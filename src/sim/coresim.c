@@ -3,6 +3,7 @@
  * Beside core_check an own simple model watches: every job acknowledged is known until it was ended and forgotten, no id is given twice, a
  * finished job never runs again unless it was requeued; and when the faults stop, everything that can run runs to its end.
  * Usage: coresim SEED [EVENTS]; the seed is printed first. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -414,6 +415,19 @@ static void show_left_over(struct sim *s)
 	}
 }
 
+/* Everything that is known has an explanation, and giving one changes nothing. */
+static void explain_one(struct sim *s)
+{
+	struct core_why_ask ask = { .uid = draw(s, 3), .oper = draw(s, 2), .hide_jobs = draw(s, 2), .brief = draw(s, 2) };
+	const struct core_job *j = s->ids ? core_job_find(s->w.core, s->id[draw(s, s->ids)]) : NULL;
+	if (!j || draw(s, 4))
+		return;
+	Pb__WhyJob *r = core_why(s->w.core, j, &ask);
+	assert(r->n_condition);
+	pb__why_job__free_unpacked(r, NULL);
+	core_check(s->w.core);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, events = argc > 2 ? strtoull(argv[2], NULL, 10) : 5000;
@@ -430,8 +444,10 @@ int main(int argc, char **argv)
 	s.w.params.weight_age = 1000;
 	world_build(&s);
 	world_start(&s.w);
-	for (uint64_t i = 0; i < events; i++)
+	for (uint64_t i = 0; i < events; i++) {
 		happen(&s);
+		explain_one(&s);
+	}
 	heal(&s);
 	uint32_t left = 1;
 	for (uint32_t i = 0; i < 2000 && left; i++) {

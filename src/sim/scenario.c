@@ -13,6 +13,8 @@
 #include "model/states.h"
 #include "model/timespec.h"
 #include "sim/play.h"
+#include "sim/expect_why.h"
+#include "sim/world.h"
 
 void fail(const struct play *p, const char *fmt, ...)
 {
@@ -825,6 +827,14 @@ static void expect_refused(struct play *p)
 		fail(p, "the answer says \"%s\", expected \"%s\" in it", p->last_detail, word(p, 3));
 }
 
+static void expect_why(struct play *p)
+{
+	const struct core_job *j = core_job_find(p->w.core, job_id(p, word(p, 2)));
+	char *wrong = j ? why_mismatch(p->w.core, j, p->word + 3, p->words - 3, p->start_ms) : xstrdup("not known any more");
+	if (wrong)
+		fail(p, "%s: %s", word(p, 2), wrong);
+}
+
 static void do_expect(struct play *p)
 {
 	const char *w = word(p, 1);
@@ -832,6 +842,8 @@ static void do_expect(struct play *p)
 		expect_node(p);
 	else if (!strcmp(w, "step"))
 		expect_step(p);
+	else if (!strcmp(w, "why"))
+		expect_why(p);
 	else if (!strcmp(w, "refused"))
 		expect_refused(p);
 	else if (!strcmp(w, "resv"))
