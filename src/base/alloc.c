@@ -28,15 +28,21 @@ void *xmemdup(const void *p, size_t n)
 	return copy;
 }
 
+char *xvasprintf(const char *fmt, va_list ap)
+{
+	char *s = NULL;
+	if (vasprintf(&s, fmt, ap) < 0)
+		abort();
+	return check(s);
+}
+
 char *xasprintf(const char *fmt, ...)
 {
 	va_list ap;
-	char *s = NULL;
 	va_start(ap, fmt);
-	if (vasprintf(&s, fmt, ap) < 0)
-		abort();
+	char *s = xvasprintf(fmt, ap);
 	va_end(ap);
-	return check(s);
+	return s;
 }
 
 void xstr_set(char **dst, const char *src)

@@ -1,6 +1,7 @@
 /* alloc.h - memory that never fails
  * Out of memory ends the process: facts are on disk and a restart is cheap. */
 #pragma once
+#include <stdarg.h>
 #include <stddef.h>
 
 void *xmalloc(size_t size) __attribute__((malloc, returns_nonnull));
@@ -11,6 +12,7 @@ char *xstrndup(const char *s, size_t n) __attribute__((malloc, returns_nonnull))
 /* NULL stays NULL. */
 char *xstrdup_null(const char *s);
 void *xmemdup(const void *p, size_t n) __attribute__((malloc, returns_nonnull));
+char *xvasprintf(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0), malloc, returns_nonnull));
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2), malloc, returns_nonnull));
 /* Free *p and set it to NULL. */
 #define xfree(p) (free(p), (void)((p) = NULL))

@@ -13,12 +13,9 @@
 static Pb__WhyItem *item_add(Pb__WhyItem ***list, size_t *n, const char *code, const char *fmt, va_list ap)
 {
 	Pb__WhyItem *i = xcalloc(1, sizeof *i);
-	char *text = NULL;
 	pb__why_item__init(i);
 	i->code = xstrdup(code);
-	if (vasprintf(&text, fmt, ap) < 0)
-		abort();
-	i->text = text;
+	i->text = xvasprintf(fmt, ap);
 	*list = xrealloc(*list, (*n + 1) * sizeof **list);
 	(*list)[(*n)++] = i;
 	return i;
@@ -46,12 +43,9 @@ void why_clears(Pb__WhyItem *i, uint64_t at_sec, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	char *text = NULL;
-	if (vasprintf(&text, fmt, ap) < 0)
-		abort();
-	va_end(ap);
 	free(i->clears);
-	i->clears = text;
+	i->clears = xvasprintf(fmt, ap);
+	va_end(ap);
 	i->has_clears_at = at_sec != 0;
 	i->clears_at = at_sec;
 }

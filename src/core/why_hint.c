@@ -9,7 +9,7 @@
 #define TRIES_MAX 64
 #define NODES_LOOKED_AT 1000000u
 
-struct hint { struct why *w; struct shape s; uint32_t p, tries; struct bitset *base; uint32_t time_min; };
+struct hint { struct why *w; struct shape s; uint32_t p, tries; struct bitset *base; const struct core_part *part; uint32_t time_min; };
 
 /* Nodes of the partition that are up; what else is asked for is up to the request as changed. */
 static struct bitset *candidates(struct hint *h, const struct core_part *part, bool features, bool exclude)
@@ -31,7 +31,7 @@ static struct bitset *candidates(struct hint *h, const struct core_part *part, b
 static bool starts(struct hint *h, const struct bitset *cand)
 {
 	uint64_t now = h->w->c->now_ms, len = h->time_min == TIME_INFINITE ? ONE_YEAR_SEC * 1000ull : h->time_min * 60000ull;
-	struct when w = { .j = h->w->j, .start_ms = now, .end_ms = now + len };
+	struct when w = { .j = h->w->j, .start_ms = now, .end_ms = now + len, .part = h->part };
 	struct fit *f = NULL;
 	if (!h->tries)
 		return false;
@@ -185,6 +185,7 @@ static void hint_partitions(struct hint *h)
 		if (!other_open(h, p, d))
 			continue;
 		struct bitset *b = candidates(h, p, true, true);
+		h->part = p;
 		if (starts(h, b))
 			why_text(why_hint_add(h->w, "partition", "--partition=%s", p->rec->name), "partition", p->rec->name);
 		bitset_destroy(b);
@@ -218,7 +219,8 @@ void why_hints(struct why *w)
 		h.p++;
 	if (h.p == h.s.part_n || unplanned_before(w->c, w->j))
 		return;
-	h.base = candidates(&h, h.s.part[h.p], true, true);
+	h.part = h.s.part[h.p];
+	h.base = candidates(&h, h.part, true, true);
 	hint_time(&h);
 	hint_lists(&h);
 	hint_nodes(&h);

@@ -126,10 +126,20 @@ static uint32_t misses(const struct count *k, const struct core_node *n, const s
 	return mask;
 }
 
+static struct when now_when(const struct why *w, const struct core_part *part)
+{
+	uint64_t len = w->j->time_min == TIME_INFINITE ? ONE_YEAR_SEC * 1000ull : w->j->time_min * 60000ull;
+	return (struct when){ .j = w->j, .end_ms = w->c->now_ms + len, .part = part };
+}
+
 static void count_now(struct count *k, const struct core_node *n)
 {
+	struct when w = now_when(k->w, k->in);
 	struct avail a;
-	avail_now(n, &a);
+	if (n->plan_n) /* first without what is promised to others */
+		avail_now(n, &a);
+	else
+		avail_of(k->w->c, k->s, &w, n, &a);
 	uint32_t mask = misses(k, n, &a, true);
 	for (uint32_t i = 0; i < k->n; i++)
 		k->part[i].free += !(mask & 1u << i);
@@ -138,7 +148,7 @@ static void count_now(struct count *k, const struct core_node *n)
 	bitset_set(k->room, n->index);
 	k->tasks_now += fit_tasks(k->w->c, k->s, n, &a);
 	if (n->plan_n)
-		avail_spare(k->w->c, k->w->j, n, &a);
+		avail_of(k->w->c, k->s, &w, n, &a);
 	if (!n->plan_n || fit_tasks(k->w->c, k->s, n, &a))
 		bitset_set(k->kept, n->index);
 }
@@ -168,8 +178,9 @@ static void count_all(struct count *k)
 	parts_make(k);
 	bitset_for(k->in->nodes, x) {
 		const struct core_node *n = k->w->c->node[x];
+		struct when empty = { .part = k->in };
 		struct avail a;
-		avail_full(n, &a);
+		avail_of(k->w->c, k->s, &empty, n, &a);
 		uint32_t mask = misses(k, n, &a, false);
 		for (uint32_t i = 0; i < k->n; i++) {
 			k->part[i].fit += !(mask & 1u << i);
@@ -221,18 +232,22 @@ static void table_fill(const struct count *k, Pb__WhyItem *item)
 
 struct holder { const struct core_job *job; uint64_t end_ms; uint32_t nodes; };
 
-static int holder_cmp(const void *x, const void *y)
-{
-	const struct holder *a = x, *b = y;
-	if (a->end_ms != b->end_ms)
-		return a->end_ms < b->end_ms ? -1 : 1;
-	return a->job->id < b->job->id ? -1 : a->job->id > b->job->id;
-}
+static uint64_t by_job(const struct holder *h) { return h->job->id; }
+static uint64_t by_end(const struct holder *h) { return h->end_ms; }
 
-static int job_ptr_cmp(const void *x, const void *y)
+/* Smallest key first; equal ones keep their order. */
+static void holders_sort(struct holder *h, size_t n, uint64_t (*key)(const struct holder *))
 {
-	const struct core_job *a = ((const struct holder *)x)->job, *b = ((const struct holder *)y)->job;
-	return a->id < b->id ? -1 : a->id > b->id;
+	struct moment *m = xmalloc((n + 1) * sizeof *m), *tmp = xmalloc((n + 1) * sizeof *tmp);
+	struct holder *copy = xmemdup(h, n * sizeof *h);
+	for (size_t i = 0; i < n; i++)
+		m[i] = (struct moment){ key(&h[i]), (uint32_t)i };
+	moments_sort(m, (uint32_t)n, tmp);
+	for (size_t i = 0; i < n; i++)
+		h[i] = copy[m[i].node];
+	free(copy);
+	free(m);
+	free(tmp);
 }
 
 /* Jobs on the nodes that could serve it and have no room now, soonest end first. */
@@ -248,7 +263,7 @@ static struct holder *holders_find(const struct count *k, size_t *ret_n)
 		}
 	}
 	if (n)
-		qsort(h, n, sizeof *h, job_ptr_cmp);
+		holders_sort(h, n, by_job);
 	for (size_t i = 0; i < n; i++) {
 		if (m && h[m - 1].job == h[i].job) {
 			h[m - 1].nodes++;
@@ -257,7 +272,7 @@ static struct holder *holders_find(const struct count *k, size_t *ret_n)
 		h[m++] = (struct holder){ h[i].job, job_end_ms(k->w->c, h[i].job), 1 };
 	}
 	if (m)
-		qsort(h, m, sizeof *h, holder_cmp);
+		holders_sort(h, m, by_end);
 	*ret_n = m;
 	return h;
 }
@@ -345,13 +360,14 @@ static void away_tell(const struct count *k)
 bool why_room(struct why *w, uint32_t p)
 {
 	const struct shape *s = w->j->shape;
-	struct when now = { .j = w->j };
+	struct when now = now_when(w, s->part[p]);
 	struct fit *f = NULL;
 	if (s->part[p]->state != PART_UP && s->part[p]->state != PART_DRAIN)
 		return false;
 	struct bitset *b = bitset_copy(s->able[p]);
 	bitset_and(b, w->c->up);
-	bitset_and(b, s->exclusive ? w->c->idle : w->c->roomy);
+	if (!part_shares(s, s->part[p]))
+		bitset_and(b, s->exclusive ? w->c->idle : w->c->roomy);
 	bool yes = place_choose(w->c, s, b, &now, &f) > 0;
 	if (yes)
 		free(f);
@@ -362,10 +378,9 @@ bool why_room(struct why *w, uint32_t p)
 static bool ever(struct why *w, uint32_t p, const struct bitset *among)
 {
 	struct fit *f = NULL;
-	if (!place_choose(w->c, w->j->shape, among, NULL, &f))
+	if (!place_choose(w->c, w->j->shape, among, &(struct when){ .part = w->j->shape->part[p] }, &f))
 		return false;
 	free(f);
-	(void)p;
 	return true;
 }
 
