@@ -12,9 +12,8 @@
 #include "model/hostlist.h"
 #include "model/states.h"
 #include "model/timespec.h"
-#include "sim/play.h"
 #include "sim/expect_why.h"
-#include "sim/world.h"
+#include "sim/play.h"
 
 void fail(const struct play *p, const char *fmt, ...)
 {
