@@ -29,10 +29,17 @@ def reachable_build():
     os.chmod(copy, 0o755)
     for folder in ("bin", "sbin"):
         shutil.copytree(os.path.join(build, folder), os.path.join(copy, folder), ignore=shutil.ignore_patterns("*.p", "*_test"))
+    shutil.copytree(os.path.join(build, "src", "pmi"), os.path.join(copy, "lib"), symlinks=True, ignore=shutil.ignore_patterns("*.p"))
     return copy
 
 
 BUILD = reachable_build()
+
+
+def pmi_folder():
+    """Where libpmi.so and libpmi2.so are, for ordinary users too."""
+    folder = os.path.join(BUILD, "src", "pmi")
+    return folder if os.path.isdir(folder) else os.path.join(BUILD, "lib")
 
 
 class Result:

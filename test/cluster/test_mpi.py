@@ -109,6 +109,21 @@ def test_garbage_hurts_nobody(cluster):
     assert cluster.run("srun -n1 echo well").out == "well\n"
 
 
+@pytest.mark.parametrize("lib", ["pmi", "pmi2"])
+def test_client_libraries(cluster, lib):
+    """Programs that load ours, over two nodes and alone."""
+    program, folder = os.path.join(cluster.work, lib), conftest.pmi_folder()
+    subprocess.run(["gcc", "-O1", "-Wall", "-Werror", "-I", f"{conftest.ROOT}/include", "-o", program, f"{HERE}/mpi/pmi{'1' if lib == 'pmi' else '2'}.c", "-L", folder,
+                    f"-l{lib}", f"-Wl,-rpath,{folder}"], check=True)
+    out = sorted(cluster.run(f"srun --mpi=pmi2 -N2 --ntasks-per-node=2 {program}").out.splitlines())
+    if lib == "pmi":
+        assert out == [f"{r} of 4 clique 2 has value of {(r + 1) % 4} and 4 pairs" for r in range(4)]
+        assert cluster.run(program).out == "0 of 1 clique 1 has value of 0 and 1 pairs\n"
+    else:
+        assert out == [f"{r} of 4 has value;of={(r + 1) % 4} (vector,(0,2,2))" for r in range(4)]
+        assert cluster.run(program).out == "0 of 1 has value;of=0 \n"
+
+
 def test_kinds(cluster):
     listed = cluster.run("srun --mpi=list")
     assert listed.err.splitlines()[0] == "MPI plugin types are..." and listed.err.split()[4:] == ["none", "pmi2", "pmix"]

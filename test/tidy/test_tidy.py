@@ -21,6 +21,7 @@ LAYERS = {
     "client": {"base", "model", "conf", "wire"},
     "cli": {"base", "model", "conf", "wire", "client"},
     "stepd": {"base", "model", "wire"},
+    "pmi": set(),
     "noded": {"base", "model", "conf", "wire", "client", "stepd"},
     "ctld": {"base", "model", "core", "conf", "wire", "store", "client"},
     "dbd": {"base", "model", "conf", "wire", "store", "client"},
