@@ -51,7 +51,7 @@ static const char usage[] =
 	"  logs [DAEMON|NODE]     print logs\n"
 	"  kill DAEMON|NODE       kill -9 it at once; of a node everything that runs there\n"
 	"  start DAEMON|NODE      start it again\n"
-	"  sim ARG...             run the scheduler on a trace (not there yet)";
+	"  sim ARG...             run the scheduler on a trace of jobs: berth sim --help";
 
 struct args { struct berth b; bool purge, follow, help, version; };
 
@@ -432,9 +432,13 @@ static int cmd_start(struct args *a, int argc, char **argv, struct error *err)
 	return rc;
 }
 
+/* Its options are its own: berth-sim reads them. */
 static int cmd_sim(struct args *a, int argc, char **argv, struct error *err)
 {
-	return error_set(err, ENOTSUP, "sim: the simulator is not there yet");
+	char *path = xasprintf("%s/berth-sim", a->b.bin_dir);
+	argv[-1] = path; /* `sim` */
+	execv(path, argv - 1);
+	return error_set(err, errno, "%s: %s", path, strerror(errno));
 }
 
 static const struct { const char *name; int (*fn)(struct args *, int, char **, struct error *); int operands; /* at most */ } commands[] = {
@@ -459,6 +463,8 @@ int main(int argc, char **argv)
 	/* The command may stand before or after options; what follows `exec` is its own. */
 	const char *name = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
 	int shift = name ? 1 : 0;
+	if (name && !strcmp(name, "sim"))
+		return cmd_sim(&a, argc - 2, argv + 2, &err) < 0 ? fail(&err) : 0;
 	bool is_exec = name && !strcmp(name, "exec");
 	int first = opt_parse(rows, ROWS, argc - shift, argv + shift, is_exec, take_option, &a, &err);
 	if (first < 0)

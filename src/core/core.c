@@ -69,6 +69,7 @@ static void lists_free(struct core *c)
 		free(n);
 	}
 	idem_free_all(c);
+	predict_free(c);
 	step_waits_free(c);
 }
 
@@ -87,7 +88,7 @@ void core_destroy(struct core *c)
 	for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
 		bitset_destroy(set[i]);
 	lists_free(c);
-	void *mem[] = { c->atom_of, c->node, c->weight_order, c->heap, c->unpromised, c->timer, (void *)c->params.cluster, (void *)c->params.gres_types, (void *)c->params.tres_extra, (void *)c->params.zone.change, c };
+	void *mem[] = { c->atom_of, c->node, c->weight_order, c->heap, c->unpromised, c->promises, c->timer, (void *)c->params.cluster, (void *)c->params.gres_types, (void *)c->params.tres_extra, (void *)c->params.zone.change, c };
 	for (size_t i = 0; i < sizeof mem / sizeof mem[0]; i++)
 		free(mem[i]);
 }
@@ -174,7 +175,7 @@ void core_step(struct core *c, const struct core_event *ev, struct effects *fx)
 	event_table[ev->type](c, ev);
 	if (!c->restoring && c->resv_look)
 		resv_settle(c);
-	if (!c->restoring && c->sched_wanted)
+	if (!c->restoring && c->sched_wanted && !ev->more)
 		sched_run(c, PASS_BUDGET);
 	if (!c->restoring)
 		timer_ask(c);

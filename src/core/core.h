@@ -22,6 +22,7 @@
 
 struct core;
 
+enum core_bf_order { BF_ORDER_QUEUE, BF_ORDER_SHORTEST, BF_ORDER_PREDICTED };
 /* Settings the core acts on: filled by the shell from slurm.conf (ctld/core_config.c). Times in ms unless named. */
 struct core_params {
 	const char *cluster;
@@ -40,6 +41,9 @@ struct core_params {
 	bool select_block;                /* CR_CORE_DEFAULT_DIST_BLOCK */
 	bool backfill;                    /* sched/backfill */
 	uint32_t bf_window_min, bf_resolution_sec, bf_max_job_test;
+	uint32_t bf_reserve;              /* bf_job_part_count_reserve: this many jobs of a partition are promised a start; 0: the head of every shape */
+	uint32_t bf_order;                /* enum core_bf_order, bf_order=: among those that nothing is promised to (with bf_reserve) */
+	bool bf_plan_all;                 /* bf_plan=all: every job is promised a start, anew at each change */
 	uint32_t enforce_part_limits;     /* 0 NO, 1 ANY, 2 ALL */
 	bool kill_invalid_depend;
 	bool disable_root_jobs;
@@ -80,6 +84,7 @@ struct core_event {
 	enum core_event_type type;
 	uint64_t time_ms;                 /* since the epoch; never backwards */
 	uint64_t token;                   /* returned in FX_REPLY; 0: nobody waits */
+	bool more;                        /* another event follows at once: the pass over the queue waits for it */
 	struct core_caller by;
 	union {
 		struct { const struct core_params *params; Pb__NodeRecord **node; size_t nodes; Pb__PartitionRecord **part; size_t parts; } config;

@@ -212,7 +212,9 @@ void job_end(struct core *c, struct core_job *j, uint32_t state, uint32_t flags)
 	j->flags = flags | (j->alloc && j->alloc->left ? JOBF_COMPLETING : 0);
 	j->end = now_sec(c);
 	j->requeue_pending = false;
-	if (!had)
+	if (had)
+		predict_learn(c, j);
+	else
 		j->start = state == PB__JOB_STATE__CANCELLED ? j->start : 0;
 	j->wait = REASON_NONE;
 	j->shown = j->x ? (uint8_t)j->x->end_reason : REASON_NONE;
@@ -531,6 +533,7 @@ void life_restored(struct core *c, struct core_job *j)
 	} else if (j->state == PB__JOB_STATE__SUSPENDED) {
 		array_running(c, j, 1);
 	} else if (job_state_is_final(j->state)) {
+		predict_learn(c, j);
 		if (!j->alloc)
 			end_list_add(c, j);
 	} else {

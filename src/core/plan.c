@@ -138,6 +138,27 @@ static struct promise *promise_of(struct core_job *j, uint32_t part, const struc
 	return p;
 }
 
+/* Of n nodes that will do at w, those that are free last: it leaves others the nodes that are free now. *f is replaced where that succeeds. */
+static uint32_t choose_late(struct core *c, const struct shape *s, const struct moment *m, uint32_t n, const struct when *w, struct fit **f, uint32_t k)
+{
+	struct bitset *late = bitset_create(c->node_n);
+	uint32_t done = 0;
+	for (uint32_t want = s->min_nodes; policy_on(c) && want < n; want *= 2) {
+		struct fit *g;
+		for (; done < want; done++)
+			bitset_set(late, m[n - 1 - done].node);
+		uint32_t got = place_choose(c, s, late, w, &g);
+		if (got) {
+			free(*f);
+			*f = g;
+			k = got;
+			break;
+		}
+	}
+	bitset_destroy(late);
+	return k;
+}
+
 /* The earliest start in one partition: nodes sorted by when they could, then the first moment at which enough of them can together. */
 static struct promise *promise_in(struct core *c, struct shape *s, struct core_job *j, uint32_t at, const struct resv *in)
 {
@@ -168,6 +189,7 @@ static struct promise *promise_in(struct core *c, struct shape *s, struct core_j
 			uint32_t k = place_choose(c, s, ready, &w, &f);
 			if (!k)
 				continue;
+			k = choose_late(c, s, m, i + 1, &w, &f, k);
 			ret = promise_of(j, s->part[at]->index, &w, f, k);
 			free(f);
 		}
@@ -194,7 +216,7 @@ static void promise_enter(struct core *c, struct promise *p)
 		n->plan[n->plan_n++] = (struct planned){ p, i };
 		bitset_set(c->promised, n->index);
 	}
-	assert(c->promise_n <= PROMISE_MAX);
+	c->promises = xgrow(c->promises, &c->promises_cap, c->promise_n + 1, sizeof *c->promises);
 	p->index = c->promise_n;
 	c->promises[c->promise_n++] = p;
 }
@@ -232,9 +254,19 @@ bool promise_make(struct core *c, struct shape *s, struct core_job *j)
 	return true;
 }
 
+void promise_put(struct core *c, struct core_job *j, uint64_t start_ms)
+{
+	struct when w = { .j = j, .start_ms = start_ms, .end_ms = start_ms + job_length_ms(j) };
+	promise_drop(c, j);
+	j->promise = promise_of(j, j->shape->part[0]->index, &w, NULL, 0);
+	promise_enter(c, j->promise);
+	c->planned++;
+}
+
 void promise_drop(struct core *c, struct core_job *j)
 {
 	struct promise *p = j->promise;
+	policy_forget(c, j);
 	if (!p)
 		return;
 	for (uint32_t i = 0; i < p->n; i++) {

@@ -268,7 +268,7 @@ static struct alloc *place_checked(struct core *c, struct shape *s, struct core_
 }
 
 /* --time-min: what would disturb others for its whole limit may run for less, as long as fits, at least so long. */
-static struct alloc *place_shorter(struct core *c, struct shape *s, struct core_job *j, struct core_part **ret_part, uint32_t *budget, bool *ret_may, uint32_t *ret_min)
+struct alloc *sched_place_shorter(struct core *c, struct shape *s, struct core_job *j, struct core_part **ret_part, uint32_t *budget, bool *ret_may, uint32_t *ret_min)
 {
 	uint32_t lo = s->least_min, hi = j->time_min == TIME_INFINITE ? 1440 * 365 : j->time_min;
 	struct alloc *best = place_checked(c, s, j, lo, ret_part, budget, ret_may);
@@ -289,10 +289,23 @@ static struct alloc *place_shorter(struct core *c, struct shape *s, struct core_
 	return best;
 }
 
+static void policy_pass(struct core *c, uint32_t budget)
+{
+	bool more = policy_run(c, budget);
+	c->sched_wanted = false;
+	if (more && !c->plan_asked)
+		effects_push(c->fx, FX_PLAN_MORE);
+	c->plan_asked = c->plan_asked || more;
+}
+
 void sched_run(struct core *c, uint32_t budget)
 {
 	c->sched_wanted = false;
 	c->passes++;
+	if (policy_on(c)) {
+		policy_pass(c, budget);
+		return;
+	}
 	heap_fill(c);
 	while (c->heap_n && budget) {
 		struct shape *s = heap_pop(c);
@@ -302,7 +315,7 @@ void sched_run(struct core *c, uint32_t budget)
 		uint32_t minutes = j->time_min;
 		struct alloc *a = place_checked(c, s, j, minutes, &p, &budget, &may);
 		if (!a && may && s->least_min && c->params.backfill)
-			a = place_shorter(c, s, j, &p, &budget, &may, &minutes);
+			a = sched_place_shorter(c, s, j, &p, &budget, &may, &minutes);
 		if (a) {
 			start_head(c, s, j, p, a, minutes);
 			continue;

@@ -125,6 +125,8 @@ struct core_part {
 	bool exclusive, user_only, lln;
 	uint32_t max_node_cpus, max_socket_cpus; /* for all its jobs together; UINT32_MAX: any */
 	struct shape *blocker;      /* its head is the first that waits for room here */
+	uint32_t reserved;          /* jobs that policy.c made a promise to */
+	const struct core_job *reserve_last; /* the last of them in the queue */
 };
 
 /* --- requests -------------------------------------------------------------------------------- */
@@ -166,6 +168,7 @@ struct shape {
 	bool dirty;                 /* something changed that could let its head start */
 	bool tried;                 /* its head was looked at since it became head */
 	bool unpromised;            /* head failed and holds no promise yet */
+	bool fits;                  /* policy.c: there was room for it when the pass began */
 	bool behind;                /* no backfill: its head would fit, but others come first */
 	char *tres_req;             /* made once */
 	int possible;               /* shape_check_possible for config_gen possible_gen */
@@ -336,9 +339,13 @@ struct core {
 	struct bitset *gained;      /* nodes that got room since the last pass */
 	bool any_gained, sched_wanted, plan_asked, planning, behind_wake;
 	struct shape **unpromised;  /* their heads failed and hold no promise */
-	struct promise *promises[PROMISE_MAX + 1]; /* and that of --test-only */
+	struct promise **promises;
+	size_t promises_cap;
 	uint32_t unpromised_n, promise_n;
 	size_t unpromised_cap;
+	uint32_t promises_made;     /* policy.c: as the last pass left them */
+	bool promises_old;          /* policy.c: jobs were started since they were made */
+	struct history *histories;  /* predict.c: by user */
 	struct core_job *end_first, *end_last;
 	struct idem *idems, *idem_first, *idem_last;
 	struct idem_page *idem_page; /* being filled */
@@ -501,10 +508,27 @@ void sched_all(struct core *c);
 void sched_run(struct core *c, uint32_t budget);
 void promise_drop(struct core *c, struct core_job *j);
 bool promise_make(struct core *c, struct shape *s, struct core_job *j);
+struct alloc *sched_place_shorter(struct core *c, struct shape *s, struct core_job *j, struct core_part **ret_part, uint32_t *budget, bool *ret_may, uint32_t *ret_min);
 void sched_forget(struct core *c, struct shape *s);           /* its queue is empty */
 uint64_t length_ms(uint32_t minutes);
 uint64_t job_length_ms(const struct core_job *j);
 uint64_t job_end_ms(const struct core *c, const struct core_job *j); /* when its limit ends it at the latest */
+
+/* policy.c, predict.c */
+bool policy_on(const struct core *c);
+bool policy_run(struct core *c, uint32_t budget);              /* the pass over the queue; true: there is more to do */
+void policy_forget(struct core *c, const struct core_job *j);  /* it leaves the queue */
+/* profile.c: numbers of free nodes over time */
+struct profile_step { uint64_t ms; int32_t nodes; uint32_t gained; };
+struct profile { struct profile_step *step; uint32_t n; size_t cap; };
+bool profile_applies(const struct core *c);
+void profile_begin(const struct core *c, struct profile *p);
+uint64_t profile_take(struct profile *p, uint32_t nodes, uint64_t length_ms); /* the first start at which so many stay free for so long; UINT64_MAX: never */
+void promise_put(struct core *c, struct core_job *j, uint64_t start_ms); /* one that names no nodes (plan.c) */
+void predict_learn(struct core *c, const struct core_job *j);  /* it ran and has ended */
+uint32_t predict_sec(const struct core *c, const struct core_job *j);
+uint32_t predict_limit_sec(const struct core_job *j);
+void predict_free(struct core *c);
 
 /* life.c */
 uint32_t run_of(const struct core_job *j);                     /* restarts of the run its nodes know */

@@ -519,7 +519,8 @@ void submit(struct core *c, const struct core_event *ev)
 		return;
 	}
 	queue_update(c, j);
-	sched_run(c, 64);
+	if (!ev->more)
+		sched_run(c, 64);
 	if (immediate_failed(c, ev, j, &err)) {
 		fx_reply(c, ev->token, rsp_new(c, &err));
 		job_unmake(c, j);

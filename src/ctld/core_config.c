@@ -4,9 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "conf/localzone.h"
 #include "ctld/core_config.h"
-#include "ctld/turn.h"
 
 static uint32_t num(const struct conf *c, enum conf_key k)
 {
@@ -36,6 +34,14 @@ static uint32_t sched_opt(const struct conf *c, const char *word, uint32_t other
 	return text && !str_to_u64(text, 0, UINT32_MAX, &v) ? (uint32_t)v : otherwise;
 }
 
+/* bf_order=queue|shortest|predicted, of Berth alone. */
+static unsigned backfill_order(const struct conf *c)
+{
+	char buf[64];
+	const char *text = conf_opt(c, CONF_SchedulerParameters, "bf_order", buf, sizeof buf);
+	return str_eq_nocase(text, "shortest") ? BF_ORDER_SHORTEST : str_eq_nocase(text, "predicted") ? BF_ORDER_PREDICTED : BF_ORDER_QUEUE;
+}
+
 static uint32_t enforce_limits(const struct conf *c)
 {
 	const char *v = conf_str(c, CONF_EnforcePartLimits);
@@ -58,6 +64,7 @@ static void select_params(const struct conf *c, struct core_params *p)
 void core_config_params(const struct conf *c, struct core_params *p)
 {
 	const char *const *list;
+	char word[64];
 	memset(p, 0, sizeof *p);
 	p->cluster = conf_str(c, CONF_ClusterName);
 	p->first_job_id = num(c, CONF_FirstJobId);
@@ -82,6 +89,9 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->bf_window_min = sched_opt(c, "bf_window", 1440);
 	p->bf_resolution_sec = sched_opt(c, "bf_resolution", 60);
 	p->bf_max_job_test = sched_opt(c, "bf_max_job_test", 500);
+	p->bf_reserve = sched_opt(c, "bf_job_part_count_reserve", 0);
+	p->bf_order = backfill_order(c);
+	p->bf_plan_all = str_eq_nocase(conf_opt(c, CONF_SchedulerParameters, "bf_plan", word, sizeof word), "all");
 	p->enforce_part_limits = enforce_limits(c);
 	p->kill_invalid_depend = conf_has(c, CONF_DependencyParameters, "kill_invalid_depend");
 	p->disable_root_jobs = conf_bool(c, CONF_DisableRootJobs);
@@ -103,46 +113,4 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->config_overrides = conf_has(c, CONF_SlurmdParameters, "config_overrides");
 	p->resv_over_run_min = conf_num(c, CONF_ResvOverRun) >= 65533 ? UINT32_MAX : num(c, CONF_ResvOverRun);
 	p->hash_seed = 0x62657274;
-}
-
-/* The local time from a year ago for twenty years on; read anew at each reconfigure. */
-static struct zone_change *zone_params(struct core_params *p)
-{
-	struct zone_change *change;
-	int64_t now = (int64_t)(ctld_now_ms() / 1000);
-	p->zone.n = localzone_load(now - 366 * 86400, now + 20ll * 366 * 86400, &change);
-	p->zone.change = change;
-	return change;
-}
-
-static void taken(struct ctld *d, struct call *c, const ProtobufCMessage *msg)
-{
-	const Pb__Result *r = (const Pb__Result *)msg;
-	if (r->code)
-		error_set(c->arg, (int)r->code, "%s", r->detail ? r->detail : error_text((int)r->code));
-}
-
-int core_config_apply(struct ctld *d, const struct conf *conf, struct error *err)
-{
-	struct core_params params;
-	struct core_event ev = { .type = EV_CONFIG };
-	struct error said = { 0 };
-	struct call *c = call_create(d, NULL, taken);
-	Pb__NodeRecord *const *nodes;
-	Pb__PartitionRecord *const *parts;
-	core_config_params(conf, &params);
-	struct zone_change *zone = zone_params(&params);
-	ev.config.params = &params;
-	ev.config.nodes = conf_nodes(conf, &nodes);
-	ev.config.node = (Pb__NodeRecord **)nodes;
-	ev.config.parts = conf_parts(conf, &parts);
-	ev.config.part = (Pb__PartitionRecord **)parts;
-	ev.token = c->token;
-	c->arg = &said;
-	turn_step(d, &ev);
-	call_forget(d, ev.token);
-	free(zone);
-	if (said.code && err)
-		*err = said;
-	return said.code;
 }

@@ -440,6 +440,9 @@ int main(int argc, char **argv)
 	s.w.clean = seed % 2;
 	s.w.params.slurmd_timeout_sec = 60;
 	s.w.params.backfill = seed % 4 != 3;
+	s.w.params.bf_reserve = seed % 5 == 1 || seed % 5 == 4 ? (uint32_t)(seed % 3 + 1) : 0;
+	s.w.params.bf_order = (uint32_t)(seed / 5 % 3);
+	s.w.params.bf_plan_all = seed % 10 == 2;
 	s.w.params.priority_multifactor = seed % 3 == 0;
 	s.w.params.weight_age = 1000;
 	world_build(&s);

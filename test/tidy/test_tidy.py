@@ -26,7 +26,7 @@ LAYERS = {
     "ctld": {"base", "model", "core", "conf", "wire", "store", "client"},
     "dbd": {"base", "model", "conf", "wire", "store", "client"},
     "sackd": {"base", "model", "conf", "wire", "client"},
-    "sim": {"base", "model", "core", "conf", "wire", "store", "client", "ctld", "noded", "stepd"},
+    "sim": {"base", "model", "core", "conf", "wire", "store", "client", "cli", "ctld", "noded", "stepd"},
 }
 # What the core's objects may take from outside: memory, strings, the protobuf runtime, and compiler support.
 CORE_IMPORTS = re.compile(

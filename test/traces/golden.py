@@ -1,0 +1,12 @@
+#!/usr/bin/python3
+"""golden.py EXPECTED COMMAND...: what COMMAND prints must be the content of the file EXPECTED."""
+import difflib
+import os
+import subprocess
+import sys
+
+out = subprocess.run(sys.argv[2:], capture_output=True, text=True, check=True, env=dict(os.environ, TZ="UTC")).stdout
+with open(sys.argv[1], encoding="utf-8") as f:
+    want = f.read()
+if out != want:
+    sys.exit("".join(difflib.unified_diff(want.splitlines(True), out.splitlines(True), "expected", "printed")))
