@@ -165,7 +165,8 @@ static struct promise *promise_in(struct core *c, struct shape *s, struct core_j
 	const struct when like = { .j = j, .part = s->part[at], .in = in };
 	struct moment *m = xmalloc((c->node_n + 1) * sizeof *m), *tmp = xmalloc((c->node_n + 1) * sizeof *tmp);
 	struct bitset *ready = bitset_create(c->node_n);
-	uint64_t window = (c->params.bf_window_min ? c->params.bf_window_min : 1440) * 60000ull, floor = c->now_ms;
+	uint64_t window = (c->params.bf_window_min ? c->params.bf_window_min : 1440) * 60000ull;
+	uint64_t first = j->begin * 1000ull > c->now_ms ? j->begin * 1000ull : c->now_ms, floor = first;
 	struct promise *ret = NULL;
 	for (uint32_t round = 0; round < ROUNDS_MAX && !ret; round++) {
 		uint32_t n = 0;
@@ -198,7 +199,7 @@ static struct promise *promise_in(struct core *c, struct shape *s, struct core_j
 		floor = m[n - 1].ms + 1; /* gaps between promises: look again behind the last one */
 	}
 	bool late = ret && in && !(in->flags & RESVF_FLEX) && ret->start_ms >= (uint64_t)in->end * 1000;
-	if (ret && (late || ret->start_ms > c->now_ms + window)) {
+	if (ret && (late || ret->start_ms > first + window)) {
 		free(ret);
 		ret = NULL;
 	}
