@@ -74,6 +74,7 @@ struct srun {
 	char *text_in, *text_out, *text_err;   /* --input, --output, --error */
 	/* the job and the step */
 	uint32_t job_id, step_id, task_count;
+	bool is_attached;          /* sattach: the step is another srun's */
 	bool is_own_job;           /* allocated by us, given back at the end */
 	Pb__JobRecord *job;
 	Pb__StepCreateRsp *step;
@@ -120,6 +121,7 @@ int signals_open(void);                    /* signalfd of what srun acts upon; b
 
 /* srun_launch.c */
 int launch_listen(struct srun *s, struct error *err);
+int launch_attach(struct srun *s);          /* sattach: ask the nodes to connect. 0 or an exit code */
 int launch_send(struct srun *s);            /* 0 or an exit code */
 
 /* srun_env.c */

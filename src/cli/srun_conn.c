@@ -135,7 +135,11 @@ static void conn_drop(struct conn *c, const char *why)
 	}
 	if (n->conn == c)
 		n->conn = NULL;
-	if (!n->is_ended)
+	if (n->is_ended)
+		return;
+	if (c->s->is_attached)
+		node_ended(c->s, n);           /* its tasks are somebody else's affair */
+	else
 		node_lost(c->s, n, why);
 }
 

@@ -271,3 +271,39 @@ int launch_send(struct srun *s)
 		launch_one(s, &s->node[i], &m, hash);
 	return code;
 }
+
+static int attach_one(struct srun *s, struct node_info *n, const Pb__AttachReq *m)
+{
+	struct error err = { 0 };
+	struct wire_client *c = NULL;
+	ProtobufCMessage *rsp = NULL;
+	int rc = wire_client_open(client_auth(s->client), n->row->addr, (uint16_t)n->row->port, LAUNCH_TIMEOUT_MS, NULL, &c, &err);
+	if (!rc)
+		rc = wire_call(c, RPC_D_ATTACH, &m->base, LAUNCH_TIMEOUT_MS, &rsp, &err);
+	int code = rc < 0 ? -rc : (int)((const Pb__Result *)rsp)->code;
+	if (rsp)
+		protobuf_c_message_free_unpacked(rsp, NULL);
+	wire_client_close(c);
+	if (code == ESLURM_ALREADY_DONE)
+		log_info("Node %s: no tasks running", n->row->name);
+	else if (code)
+		log_error("Node %s: %s", n->row->name, rc < 0 && err.line[0] ? err.line : error_text(code));
+	if (code)
+		node_ended(s, n);
+	return code;
+}
+
+int launch_attach(struct srun *s)
+{
+	Pb__AttachReq m = PB__ATTACH_REQ__INIT;
+	size_t failed = 0;
+	m.job_id = s->job_id;
+	m.step_id = s->step_id;
+	m.host = s->host;
+	m.port = s->listen_port;
+	m.key.data = s->io_key;
+	m.key.len = sizeof(s->io_key);
+	for (size_t i = 0; i < s->node_count; i++)
+		failed += attach_one(s, &s->node[i], &m) != 0;
+	return failed && failed == s->node_count ? srun_exit_code(1) : 0;
+}

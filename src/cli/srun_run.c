@@ -184,7 +184,7 @@ static uint64_t wait_limit_ms(const struct srun *s)
 static void wait_check(struct srun *s, uint64_t now)
 {
 	uint64_t limit = wait_limit_ms(s);
-	if (!s->first_exit_ms || !s->tasks_left || s->is_terminating || s->wait_done || s->o.desc->no_kill)
+	if (s->is_attached || !s->first_exit_ms || !s->tasks_left || s->is_terminating || s->wait_done || s->o.desc->no_kill)
 		return;
 	if (limit && now >= s->first_exit_ms + limit) {
 		s->wait_done = true;

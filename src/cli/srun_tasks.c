@@ -97,8 +97,24 @@ static void exit_text(int status, bool oom, char *buf, size_t size)
 }
 
 /* Members of one node with one status, told as one. */
+/* sattach says it in words of its own, each task by itself. */
+static void exit_tell_attached(struct srun *s, uint32_t task)
+{
+	struct task_info *t = &s->task[task];
+	t->is_told = true;
+	s->pending_exits--;
+	if (WIFSIGNALED(t->status))
+		log_error("task %u killed by signal %d", task, WTERMSIG(t->status));
+	else if (t->status)
+		log_error("task %u exited with exit code %d", task, WEXITSTATUS(t->status));
+}
+
 static void exit_tell(struct srun *s, uint32_t first)
 {
+	if (s->is_attached) {
+		exit_tell_attached(s, first);
+		return;
+	}
 	struct bitset *set = bitset_create(s->task_count);
 	const struct task_info *a = &s->task[first];
 	for (uint32_t i = first; i < s->task_count; i++) {
@@ -128,6 +144,8 @@ void tasks_tell_exits(struct srun *s)
 		killed |= WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM);
 		exit_tell(s, i);
 	}
+	if (s->is_attached)
+		return;
 	if (killed && !s->is_aborted && !s->was_force_told) {
 		s->was_force_told = true;
 		log_info("Force Terminated StepId=%u.%u", s->job_id, s->step_id);

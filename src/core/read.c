@@ -24,6 +24,18 @@ const struct core_job *core_job_next(const struct core *c, uint64_t *cursor)
 }
 
 uint32_t core_job_id(const struct core_job *j) { return j->id; }
+Pb__StepLayout *core_step_layout(const struct core *c, uint32_t job_id, uint32_t step_id)
+{
+	const struct core_job *j = core_job_find(c, job_id);
+	const struct step *s = j && j->alloc ? step_find(j, step_id) : NULL;
+	if (!s || !s->on_n)
+		return NULL;
+	struct effects *fx = effects_create();
+	Pb__StepLayout *copy = (Pb__StepLayout *)message_copy((const ProtobufCMessage *)layout_message(c, j, s, effects_arena(fx)));
+	effects_destroy(fx);
+	return copy;
+}
+
 uint32_t core_job_uid(const struct core_job *j) { return j->uid; }
 bool core_job_is_finished(const struct core_job *j) { return job_state_is_final(j->state); }
 bool core_job_is_running(const struct core_job *j) { return j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED; }

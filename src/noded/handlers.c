@@ -153,6 +153,31 @@ static void h_notify(struct noded *n, struct wire_req *req)
 	order_job(n, req, m->job_id, step, &order);
 }
 
+/* sattach: the step's owner, root or SlurmUser; slurmstepd then connects to him. */
+static void h_attach(struct noded *n, struct wire_req *req)
+{
+	const Pb__AttachReq *m = (const Pb__AttachReq *)wire_req_msg(req);
+	const struct wire_identity *id = wire_req_identity(req);
+	struct node_step *st = steps_find(n, m->job_id, m->step_id);
+	Pb__StepdOrder order = PB__STEPD_ORDER__INIT;
+	if (!st || !st->known) {
+		reply_result(req, ESLURM_ALREADY_DONE, NULL);
+		return;
+	}
+	if (id->uid != st->uid && id->uid && id->uid != n->slurm_uid) {
+		reply_result(req, ESLURM_ACCESS_DENIED, NULL);
+		return;
+	}
+	order.kind = PB__STEPD_ORDER__KIND__ATTACH;
+	order.attach_host = m->host;
+	order.has_attach_port = order.has_attach_key = true;
+	order.attach_port = m->port;
+	order.attach_key = m->key;
+	log_info("sattach to step %u.%u by uid %u", m->job_id, m->step_id, id->uid);
+	steps_order(st, &order);
+	reply_result(req, 0, NULL);
+}
+
 static void h_reboot(struct noded *n, struct wire_req *req)
 {
 	const char *program = conf_str(n->conf, CONF_RebootProgram);
@@ -192,7 +217,7 @@ static void h_shutdown(struct noded *n, struct wire_req *req)
 static const struct { enum rpc rpc; void (*run)(struct noded *, struct wire_req *); } handlers[] = {
 	{ RPC_D_PING, h_ping }, { RPC_D_BATCH, h_launch }, { RPC_D_LAUNCH, h_launch }, { RPC_D_SIGNAL, h_signal },
 	{ RPC_D_TERMINATE, h_terminate }, { RPC_D_SUSPEND, h_suspend }, { RPC_D_NOTIFY, h_notify }, { RPC_D_REBOOT, h_reboot },
-	{ RPC_D_RECONFIG, h_reconfig }, { RPC_D_SHUTDOWN, h_shutdown },
+	{ RPC_D_ATTACH, h_attach }, { RPC_D_RECONFIG, h_reconfig }, { RPC_D_SHUTDOWN, h_shutdown },
 };
 
 void handlers_run(struct wire_req *req, void *arg)

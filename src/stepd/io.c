@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "stepd/attach.h"
 #include "stepd/io.h"
 #include "stepd/io_files.h"
 #include "stepd/io_link.h"
@@ -102,6 +103,7 @@ void io_task_end(struct step *s, struct task *t)
 		return;
 	io_pipes_task_end(s, t);
 	io_link_task_end(s, t);
+	attach_task_end(s, t);
 }
 
 void io_failed(struct step *s, const char *text)

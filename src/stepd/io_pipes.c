@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "stepd/attach.h"
 #include "stepd/io.h"
 #include "stepd/io_link.h"
 #include "stepd/io_pipes.h"
@@ -277,6 +278,7 @@ static void stream_read(struct stream *st)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	n = n < 0 ? 0 : n;                 /* EIO: the terminal's last user is gone */
+	attach_output(st->step, st->type, st->rank, room, (size_t)n);
 	if (!discard)
 		io_link_commit(st->step, st->type, st->rank, (size_t)n);
 	if (!n)

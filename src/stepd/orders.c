@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "stepd/attach.h"
 #include "stepd/cancel.h"
 #include "stepd/contain.h"
 #include "stepd/done.h"
@@ -132,6 +133,9 @@ static void order_run(struct step *s, struct peer *p, const Pb__StepdOrder *o)
 		if (s->suspended)
 			contain_signal(s, SIGCONT);
 		task_terminate(s, o->kill_wait_sec);
+		break;
+	case PB__STEPD_ORDER__KIND__ATTACH:
+		attach_start(s, o);
 		break;
 	case PB__STEPD_ORDER__KIND__TEXT:
 		io_text(s, o->text);

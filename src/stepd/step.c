@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "stepd/attach.h"
 #include "stepd/contain.h"
 #include "stepd/done.h"
 #include "stepd/io.h"
@@ -123,6 +124,7 @@ void step_check_end(struct step *s)
 	if (!completion_leave(s))
 		return;
 	s->ending = true;
+	attach_finish(s);
 	orders_stop(s);
 	script_remove(s);
 	log_debug("done with job");
