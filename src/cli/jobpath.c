@@ -44,6 +44,11 @@ void put_std_path(struct str *out, struct jobview *v, unsigned which, bool expan
 		char *path = path_expand(v, pattern);
 		str_add(out, path);
 		free(path);
+	} else if (pattern && given.p) {
+		char *dir = slice_dup(msgview_text(d, PB_JobDesc_work_dir)), *path = fname_absolute(pattern, dir ? dir : "/");
+		str_add(out, path);
+		free(path);
+		free(dir);
 	} else if (pattern) {
 		str_add(out, pattern);
 	} else if (!expand) {

@@ -108,6 +108,8 @@ uint64_t jobview_start(struct jobview *v)
 	uint64_t start = jobview_num(v, PB_JobRecord_start_time, 0);
 	if (jobview_is_pending(v))
 		start = msgview_num(jobview_vol(v), PB_JobVolatile_est_start, 0);
+	else if (!start)
+		start = jobview_num(v, PB_JobRecord_end_time, 0); /* it ended without having started */
 	return start;
 }
 

@@ -2,6 +2,7 @@
  *
  * tables/counters.def names each line: where it stands, its label, and which counter of RPC_DIAG it prints. A line whose counter the controller does
  * not keep prints 0 in the text (programs look for the label) and is listed as not kept at the end. Counters of our own come in a section of their own. */
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +18,9 @@ static const struct opt_row rows[] = {
 	{ "all", 'a', OPT_NONE, NULL, "all counters (the default)", D_ALL, false },
 	{ "cluster", 'M', OPT_REQUIRED, "name", "ask another cluster", D_CLUSTER, true },
 	{ "reset", 'r', OPT_NONE, NULL, "set the counters to zero", D_RESET, true },
-	{ "sort-by-id", 'i', OPT_NONE, NULL, "order calls by number", D_BY_ID, true },
-	{ "sort-by-time", 't', OPT_NONE, NULL, "order calls by total time", D_BY_TIME, true },
-	{ "sort-by-time2", 'T', OPT_NONE, NULL, "order calls by average time", D_BY_AVERAGE, true },
+	{ "sort-by-id", 'i', OPT_NONE, NULL, "order calls by number", D_BY_ID, false },
+	{ "sort-by-time", 't', OPT_NONE, NULL, "order calls by total time", D_BY_TIME, false },
+	{ "sort-by-time2", 'T', OPT_NONE, NULL, "order calls by average time", D_BY_AVERAGE, false },
 	{ "no-trunc", 0, OPT_NONE, NULL, "do not cut long lines (none is)", D_NO_TRUNC, false },
 	{ "json", 0, OPT_OPTIONAL, "data_parser", "print JSON", D_JSON, false },
 	{ "yaml", 0, OPT_OPTIONAL, "data_parser", "print YAML", D_YAML, false },
@@ -63,6 +64,53 @@ static void put_stamp(struct str *out, int64_t t)
 	str_addf(out, "%s (%lld)\n", buf, (long long)t);
 }
 
+/* --- calls by kind and by user ------------------------------------------------------------------- */
+static int sort_by = D_ALL;
+static uint64_t average(const Pb__CallStat *s) { return s->count ? s->total_us / s->count : 0; }
+
+static int call_cmp(const void *a, const void *b)
+{
+	const Pb__CallStat *x = *(Pb__CallStat *const *)a, *y = *(Pb__CallStat *const *)b;
+	uint64_t p = sort_by == D_BY_TIME ? x->total_us : sort_by == D_BY_AVERAGE ? average(x) : x->count;
+	uint64_t q = sort_by == D_BY_TIME ? y->total_us : sort_by == D_BY_AVERAGE ? average(y) : y->count;
+	if (sort_by == D_BY_ID || p == q)
+		return x->id < y->id ? -1 : x->id > y->id;
+	return p > q ? -1 : 1;
+}
+
+static const char *call_name(const Pb__CallStat *s, bool user)
+{
+	static char number[16];
+	const struct passwd *pw = user ? getpwuid(s->id) : NULL;
+	if (pw)
+		return pw->pw_name;
+	snprintf(number, sizeof(number), "%u", s->id);
+	return s->name ? s->name : number;
+}
+
+static void put_calls(struct str *out, const char *title, Pb__CallStat **list, size_t n, bool user)
+{
+	str_addf(out, "\nRemote Procedure Call statistics by %s\n", title);
+	for (size_t i = 0; i < n; i++)
+		str_addf(out, "\t%-*s(%*u) count:%-6llu ave_time:%-6llu total_time:%llu\n", user ? 16 : 40, call_name(list[i], user), user ? 8 : 5, list[i]->id,
+			 (unsigned long long)list[i]->count, (unsigned long long)average(list[i]), (unsigned long long)list[i]->total_us);
+}
+
+static void calls_json(struct json *j, const char *key, Pb__CallStat **list, size_t n, bool user)
+{
+	json_open(j, key, '[');
+	for (size_t i = 0; i < n; i++) {
+		json_open(j, NULL, '{');
+		json_u64(j, user ? "user_id" : "type_id", list[i]->id);
+		json_text(j, user ? "user" : "message_type", call_name(list[i], user));
+		json_u64(j, "count", list[i]->count);
+		json_num(j, "average_time", true, false, average(list[i]));
+		json_u64(j, "total_time", list[i]->total_us);
+		json_close(j);
+	}
+	json_close(j);
+}
+
 static void text_print(const Pb__DiagRsp *rsp)
 {
 	static const char stars[] = "*******************************************************\n";
@@ -88,6 +136,8 @@ static void text_print(const Pb__DiagRsp *rsp)
 			str_add(&missing, lines[i].counter);
 		}
 	}
+	put_calls(&out, "message type", rsp->call, rsp->n_call, false);
+	put_calls(&out, "user", rsp->user, rsp->n_user, true);
 	str_add(&out, "\nCounters of this controller\n");
 	for (size_t i = 0; i < rsp->n_counter; i++)
 		if (!counter_has_line(rsp->counter[i]->name))
@@ -118,10 +168,8 @@ static void json_print(const Pb__DiagRsp *rsp, bool yaml, const char *const *arg
 		else
 			json_i64(&j, lines[i].json, c ? c->value : 0);
 	}
-	json_open(&j, "rpcs_by_message_type", '[');
-	json_close(&j);
-	json_open(&j, "rpcs_by_user", '[');
-	json_close(&j);
+	calls_json(&j, "rpcs_by_message_type", rsp->call, rsp->n_call, false);
+	calls_json(&j, "rpcs_by_user", rsp->user, rsp->n_user, true);
 	json_open(&j, "pending_rpcs", '[');
 	json_close(&j);
 	json_close(&j);
@@ -142,6 +190,7 @@ static int sdiag_option(const struct opt_row *row, const char *value, void *arg,
 	case D_HELP: opt_print_help("Usage: sdiag [OPTIONS]", rows, ROWS); exit(0);
 	case D_USAGE: opt_print_usage("sdiag", rows, ROWS, ""); exit(0);
 	case D_VERSION: printf("slurm %s\n", BERTH_VERSION); exit(0);
+	case D_BY_ID: case D_BY_TIME: case D_BY_AVERAGE: sort_by = row->id; break;
 	default: break;
 	}
 	return 0;
@@ -171,6 +220,11 @@ int main(int argc, char **argv)
 		fprintf(stderr, "slurm_get_statistics: %s\n", error_text(rc));
 		return 1;
 	}
+	Pb__DiagRsp *rsp = (Pb__DiagRsp *)msg;
+	if (rsp->n_call)
+		qsort(rsp->call, rsp->n_call, sizeof(*rsp->call), call_cmp);
+	if (rsp->n_user)
+		qsort(rsp->user, rsp->n_user, sizeof(*rsp->user), call_cmp);
 	if (asked.json || asked.yaml)
 		json_print((const Pb__DiagRsp *)msg, asked.yaml != NULL, typed, argc);
 	else

@@ -201,6 +201,10 @@ int submit_estimate(const char *cmd, const Pb__SubmitRsp *rsp)
 			fprintf(stderr, "%s: %s\n", cmd, rsp->detail);
 		return 1;
 	}
+	if (!rsp->has_est_start) { /* it would wait for ever as things are */
+		fprintf(stderr, "allocation failure: %s\n", error_text(ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE));
+		return 1;
+	}
 	timespec_print_when((time_t)rsp->est_start, NULL, 0, when, sizeof(when));
 	fprintf(stderr, "%s: Job %u to start at %s a using %u processors on nodes %s in partition %s\n", cmd, rsp->job_id, when, rsp->est_cpus,
 		rsp->est_nodes ? rsp->est_nodes : "(null)", rsp->est_partition ? rsp->est_partition : "(null)");

@@ -174,6 +174,11 @@ bool core_job_is_finished(const struct core_job *j);
 bool core_job_is_running(const struct core_job *j);
 /* First partition of the job (for hidden partitions). */
 const char *core_job_partition(const struct core_job *j);
+/* Counts of scheduling passes; a depth is heads tried, a queue the jobs that only lacked room. */
+struct core_passes { int64_t n, depth, depth_sum, queue, queue_sum; };
+void core_passes(const struct core *c, struct core_passes *ret_quick, struct core_passes *ret_plan);
+/* Looks at every job. Tasks of arrays count one each. */
+void core_job_counts(const struct core *c, int64_t *ret_pending, int64_t *ret_running);
 uint32_t core_job_blocked(const struct core_job *j); /* REASON_*: what it waited for last, other than room or its turn */
 /* The encoded JobRecord, cached; valid until the job changes. */
 const uint8_t *core_job_blob(const struct core *c, const struct core_job *j, size_t *ret_len);

@@ -114,6 +114,23 @@ void core_job_volatile(const struct core *c, const struct core_job *j, Pb__JobVo
 	bitset_destroy(b);
 }
 
+void core_passes(const struct core *c, struct core_passes *ret_quick, struct core_passes *ret_plan)
+{
+	*ret_quick = c->pass;
+	*ret_plan = c->plan_pass;
+}
+
+void core_job_counts(const struct core *c, int64_t *ret_pending, int64_t *ret_running)
+{
+	const struct core_job *j;
+	*ret_pending = *ret_running = 0;
+	for (uint64_t cur = 0; (j = core_job_next(c, &cur));) {
+		if (j->state == PB__JOB_STATE__PENDING)
+			*ret_pending += j->tasks ? (int64_t)bitset_count(j->tasks) : 1;
+		*ret_running += j->state == PB__JOB_STATE__RUNNING;
+	}
+}
+
 /* --- nodes, partitions, steps ----------------------------------------------------------------- */
 
 size_t core_node_count(const struct core *c) { return c->node_n; }

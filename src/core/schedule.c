@@ -114,7 +114,9 @@ static bool shape_gained(const struct core *c, const struct shape *s)
 static void heap_fill(struct core *c)
 {
 	c->heap_n = 0;
+	c->queue_n = 0;
 	for (struct shape *s = active_next(c, NULL); s; s = active_next(c, s)) {
+		c->queue_n += s->queue.count;
 		shape_refresh(c, s);
 		if (c->any_gained && !s->dirty && shape_gained(c, s))
 			s->dirty = true;
@@ -298,16 +300,28 @@ static void policy_pass(struct core *c, uint32_t budget)
 	c->plan_asked = c->plan_asked || more;
 }
 
+static void pass_count(struct core_passes *p, int64_t depth, int64_t queue)
+{
+	p->n++;
+	p->depth = depth;
+	p->depth_sum += depth;
+	p->queue = queue;
+	p->queue_sum += queue;
+}
+
 void sched_run(struct core *c, uint32_t budget)
 {
+	int64_t depth = 0, queue;
 	c->sched_wanted = false;
 	c->passes++;
 	if (policy_on(c)) {
 		policy_pass(c, budget);
+		pass_count(c->planning ? &c->plan_pass : &c->pass, 0, c->queue_n);
 		return;
 	}
 	heap_fill(c);
-	while (c->heap_n && budget) {
+	queue = c->queue_n;
+	for (; c->heap_n && budget; depth++) {
 		struct shape *s = heap_pop(c);
 		struct core_job *j = head(s);
 		struct core_part *p = NULL;
@@ -329,6 +343,7 @@ void sched_run(struct core *c, uint32_t budget)
 	}
 	if (c->planning)
 		plan_left(c, &budget);
+	pass_count(c->planning ? &c->plan_pass : &c->pass, depth, queue);
 	c->sched_wanted = false;
 	if (c->heap_n || (c->params.backfill && c->unpromised_n)) {
 		if (!c->plan_asked)

@@ -334,7 +334,7 @@ struct core {
 	uint32_t shape_seq;
 	struct tree shapes_active;
 	struct shape **heap;
-	uint32_t heap_n;
+	uint32_t heap_n, queue_n;   /* queue_n: jobs that only lack room, at the last look */
 	size_t heap_cap;
 	struct bitset *gained;      /* nodes that got room since the last pass */
 	bool any_gained, sched_wanted, plan_asked, planning, behind_wake;
@@ -357,6 +357,7 @@ struct core {
 	char text[4][256];          /* for reading: strings of core_job_volatile */
 	/* counters */
 	int64_t submitted, started, completed, cancelled, failed, passes, tries, planned, launches_failed, requeued, backfilled;
+	struct core_passes pass, plan_pass; /* quick passes; passes of the planner */
 };
 
 /* --- who does what (by file) ----------------------------------------------------------------- */

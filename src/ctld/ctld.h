@@ -47,6 +47,8 @@ struct ctld {
 	bool clear_state, ignore_errors, foreground;
 	int verbose;
 	uint64_t submits, calls, refused;
+	struct call_stats *call_stats; /* rpc.c */
+	struct pass_times { uint64_t n, last_us, max_us, sum_us, last_ms; } pass, plan_pass; /* turns with a quick pass; with one of the planner */
 };
 
 /* Milliseconds since the epoch, never backwards. */
@@ -57,5 +59,8 @@ void ctld_stop(struct ctld *d);
 int ctld_reconfigure(struct ctld *d, struct error *err);
 /* rpc.c */
 void rpc_handle(struct wire_req *req, void *arg);
+/* Calls so far by kind and by user: the i-th of them; false when there is no such. */
+struct call_stat { uint32_t id; const char *name; uint64_t count, total_us; };
+bool rpc_stat(const struct ctld *d, bool by_user, size_t i, struct call_stat *ret);
 bool rpc_policy(const struct wire_identity *id, enum rpc_who who, void *arg);
 bool ctld_is_admin(const struct ctld *d, uint32_t uid);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "ctld/handlers.h"
 #include "ctld/turn.h"
@@ -58,11 +59,58 @@ bool rpc_policy(const struct wire_identity *id, enum rpc_who who, void *arg)
 	return false;
 }
 
+/* Users beyond USERS_MAX are not told apart any more: a cluster's users are fewer, and the table must not grow with forged ones. */
+#define USERS_MAX 4096
+struct call_stats { struct call_stat kind[sizeof handlers / sizeof *handlers]; struct call_stat *user; size_t user_n, user_cap; };
+
+static void stat_count(struct call_stat *s, uint64_t us)
+{
+	s->count++;
+	s->total_us += us;
+}
+
+static void stat_add(struct ctld *d, unsigned n, uint32_t uid, uint64_t start_ns)
+{
+	uint64_t us = (uv_hrtime() - start_ns) / 1000;
+	struct call_stats *s = d->call_stats = d->call_stats ? d->call_stats : xcalloc(1, sizeof *s);
+	size_t i = 0;
+	if (n < sizeof handlers / sizeof *handlers)
+		stat_count(&s->kind[n], us);
+	while (i < s->user_n && s->user[i].id != uid)
+		i++;
+	if (i == s->user_n && i < USERS_MAX) {
+		s->user = xgrow(s->user, &s->user_cap, i + 1, sizeof *s->user);
+		s->user[s->user_n++] = (struct call_stat){ .id = uid };
+	}
+	if (i < s->user_n)
+		stat_count(&s->user[i], us);
+	if (i && i < s->user_n) { /* those who ask often are found soon */
+		struct call_stat t = s->user[i - 1];
+		s->user[i - 1] = s->user[i];
+		s->user[i] = t;
+	}
+}
+
+bool rpc_stat(const struct ctld *d, bool by_user, size_t i, struct call_stat *ret)
+{
+	const struct call_stats *s = d->call_stats;
+	if (!s || i >= (by_user ? s->user_n : sizeof handlers / sizeof *handlers))
+		return false;
+	*ret = by_user ? s->user[i] : s->kind[i];
+	if (!by_user) {
+		ret->id = (uint32_t)i;
+		ret->name = rpc_row((uint16_t)i) ? rpc_row((uint16_t)i)->name : NULL;
+	}
+	return true;
+}
+
 void rpc_handle(struct wire_req *req, void *arg)
 {
 	struct ctld *d = arg;
 	unsigned n = wire_req_rpc(req);
 	const struct handler *h = n < sizeof handlers / sizeof *handlers ? &handlers[n] : NULL;
+	uint32_t uid = wire_req_identity(req)->uid;
+	uint64_t start_ns = uv_hrtime();
 	d->calls++;
 	log_debug2("call %s from uid %u at %s", rpc_row((uint16_t)n) ? rpc_row((uint16_t)n)->name : "?", wire_req_identity(req)->uid, wire_req_peer(req));
 	if (!h || !h->fn) {
@@ -76,4 +124,5 @@ void rpc_handle(struct wire_req *req, void *arg)
 	} else {
 		h->fn(d, req);
 	}
+	stat_add(d, n, uid, start_ns);
 }

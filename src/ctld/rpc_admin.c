@@ -52,6 +52,54 @@ static void count(struct counters *c, const char *name, int64_t value)
 	c->at[c->n++].value = value;
 }
 
+static int64_t mean(int64_t sum, int64_t n) { return n ? sum / n : 0; }
+
+static void count_passes(struct counters *c, const struct ctld *d)
+{
+	struct core_passes quick, plan;
+	int64_t pending, running, minutes = (int64_t)(ctld_now_ms() - d->boot_ms) / 60000;
+	core_passes(d->core, &quick, &plan);
+	core_job_counts(d->core, &pending, &running);
+	const struct { const char *name; int64_t value; } row[] = {
+		{ "now", (int64_t)(ctld_now_ms() / 1000) }, { "jobs_pending", pending }, { "jobs_running", running },
+		{ "sched_last_us", (int64_t)d->pass.last_us }, { "sched_max_us", (int64_t)d->pass.max_us },
+		{ "sched_mean_us", mean((int64_t)d->pass.sum_us, (int64_t)d->pass.n) }, { "sched_mean_depth", mean(quick.depth_sum, quick.n) },
+		{ "sched_per_minute", mean(quick.n, minutes) }, { "sched_queue", quick.queue },
+		{ "bf_cycles", plan.n }, { "bf_last_when", (int64_t)(d->plan_pass.last_ms / 1000) }, { "bf_last_us", (int64_t)d->plan_pass.last_us },
+		{ "bf_max_us", (int64_t)d->plan_pass.max_us }, { "bf_mean_us", mean((int64_t)d->plan_pass.sum_us, (int64_t)d->plan_pass.n) },
+		{ "bf_last_depth", plan.depth }, { "bf_last_depth_try", plan.depth }, { "bf_depth_mean", mean(plan.depth_sum, plan.n) },
+		{ "bf_depth_mean_try", mean(plan.depth_sum, plan.n) }, { "bf_queue", plan.queue }, { "bf_queue_mean", mean(plan.queue_sum, plan.n) },
+	};
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		count(c, row[i].name, row[i].value);
+}
+
+static size_t stats_fill(const struct ctld *d, bool by_user, Pb__CallStat ***ret)
+{
+	struct call_stat s;
+	size_t n = 0, cap = 0;
+	for (size_t i = 0; rpc_stat(d, by_user, i, &s); i++) {
+		if (!s.count)
+			continue;
+		Pb__CallStat *m = xmalloc(sizeof *m);
+		pb__call_stat__init(m);
+		m->id = s.id;
+		m->name = (char *)s.name;
+		m->count = s.count;
+		m->total_us = s.total_us;
+		*ret = xgrow(*ret, &cap, n + 1, sizeof **ret);
+		(*ret)[n++] = m;
+	}
+	return n;
+}
+
+static void stats_drop(Pb__CallStat **list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(list[i]);
+	free(list);
+}
+
 void rpc_diag(struct ctld *d, struct wire_req *req)
 {
 	struct counters c = { 0 };
@@ -60,7 +108,9 @@ void rpc_diag(struct ctld *d, struct wire_req *req)
 	Pb__DiagRsp rsp = PB__DIAG_RSP__INIT;
 	for (size_t i = 0; core_counter(d->core, i, &name, &value); i++)
 		count(&c, name, value);
+	count_passes(&c, d);
 	count(&c, "boot_time", (int64_t)(d->boot_ms / 1000));
+	count(&c, "calls_in_flight", (int64_t)turn_calls(d) + 1); /* and this one */
 	count(&c, "calls", (int64_t)d->calls);
 	count(&c, "calls_refused", (int64_t)d->refused);
 	count(&c, "submissions", (int64_t)d->submits);
@@ -75,10 +125,14 @@ void rpc_diag(struct ctld *d, struct wire_req *req)
 	c.list = xcalloc(c.n, sizeof *c.list);
 	for (size_t i = 0; i < c.n; i++)
 		c.list[i] = &c.at[i];
+	rsp.n_call = stats_fill(d, false, &rsp.call);
+	rsp.n_user = stats_fill(d, true, &rsp.user);
 	rsp.counter = c.list;
 	rsp.n_counter = c.n;
 	rsp.now = ctld_now_ms() / 1000;
 	wire_reply(req, &rsp.base);
+	stats_drop(rsp.call, rsp.n_call);
+	stats_drop(rsp.user, rsp.n_user);
 	free(c.list);
 	free(c.at);
 }

@@ -176,6 +176,7 @@ static struct call *call_take(struct turns *t, uint64_t token)
 	return c;
 }
 
+size_t turn_calls(const struct ctld *d) { return d->turns->call_cap - d->turns->free_calls.n; }
 void call_forget(struct ctld *d, uint64_t token) { free(call_take(d->turns, token)); }
 
 static void call_answer(struct turns *t, uint64_t token, const ProtobufCMessage *msg)
@@ -253,13 +254,31 @@ static bool must_wait(const struct core_event *ev, const struct effects *fx)
 	return false;
 }
 
+/* What a pass costs is told by the time of the turn it was part of. */
+static void step_timed(struct ctld *d, struct core_event *ev, struct effects *fx)
+{
+	struct core_passes quick, plan, quick_after, plan_after;
+	core_passes(d->core, &quick, &plan);
+	uint64_t start_ns = uv_hrtime();
+	core_step(d->core, ev, fx);
+	core_passes(d->core, &quick_after, &plan_after);
+	struct pass_times *p = plan_after.n > plan.n ? &d->plan_pass : quick_after.n > quick.n ? &d->pass : NULL;
+	if (!p)
+		return;
+	p->last_us = (uv_hrtime() - start_ns) / 1000;
+	p->max_us = p->last_us > p->max_us ? p->last_us : p->max_us;
+	p->sum_us += p->last_us;
+	p->last_ms = ev->time_ms;
+	p->n++;
+}
+
 void turn_step(struct ctld *d, struct core_event *ev)
 {
 	struct turns *t = d->turns;
 	struct actions now = { 0 };
 	assert(!t->step_out);
 	ev->time_ms = ctld_now_ms();
-	core_step(d->core, ev, t->fx);
+	step_timed(d, ev, t->fx);
 	reads_core_changed(d->reads);
 	bool wait = must_wait(ev, t->fx);
 	t->step_out = wait ? &t->actions : &now;

@@ -38,6 +38,7 @@ struct call {
 /* The token goes into the event. The call is freed after finish. */
 struct call *call_create(struct ctld *d, struct wire_req *req, call_finish_fn finish);
 /* If it has not been answered, nobody waits any more. */
+size_t turn_calls(const struct ctld *d); /* that wait for the core or the disk */
 void call_forget(struct ctld *d, uint64_t token);
 /* Answer when durable. The message is packed now. */
 void turn_reply(struct ctld *d, struct wire_req *req, const ProtobufCMessage *msg);

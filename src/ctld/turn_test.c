@@ -25,6 +25,7 @@ void effects_reset(struct effects *fx) { script_n = 0; }
 void effects_destroy(struct effects *fx) { }
 size_t effects_count(const struct effects *fx) { return script_n; }
 const struct core_effect *effects_at(const struct effects *fx, size_t i) { return &script[i]; }
+void core_passes(const struct core *c, struct core_passes *quick, struct core_passes *plan) { *quick = *plan = (struct core_passes){ 0 }; }
 void core_step(struct core *c, const struct core_event *ev, struct effects *fx) { }
 const struct core_job *core_job_find(const struct core *c, uint32_t id) { return blob[0] ? (const void *)blob : NULL; }
 const uint8_t *core_job_blob(const struct core *c, const struct core_job *j, size_t *len) { *len = strlen(blob); return (const uint8_t *)blob; }

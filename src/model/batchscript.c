@@ -19,7 +19,7 @@ int batchscript_check(const char *text, size_t len, struct error *err)
 	if (strspn(text, " \t\r\n\f\v") >= len && len == strlen(text))
 		return error_set(err, EINVAL, "Batch script contains only whitespace!");
 	if (len < 2 || text[0] != '#' || text[1] != '!')
-		return error_set(err, EINVAL, "This does not look like a batch script. The first\n"
+		return error_set(err, EINVAL, "This does not look like a batch script.  The first\n"
 			"line must start with #! followed by the path to an interpreter.\n"
 			"For instance: #!/bin/sh");
 	if (memchr(text, '\0', len))

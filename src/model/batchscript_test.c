@@ -60,7 +60,7 @@ static void places(void **state)
 static void not_a_script(void **state) /* C25 */
 {
 	static const struct { const char *text, *first; size_t len; } rows[] = {
-		{ "", "Batch script is empty!", 0 }, { "hostname\n", "This does not look like a batch script. The first", 9 },
+		{ "", "Batch script is empty!", 0 }, { "hostname\n", "This does not look like a batch script.  The first", 9 },
 		{ "#!/bin/bash\r\nx\r\n", "Batch script contains DOS line breaks (\\r\\n)", 16 }, { "#\n", "This does not look like", 2 },
 		{ "#!/bin/bash\nx\0y\n", "The Slurm controller does not allow scripts that", 16 }, { "\n#!/bin/bash\n", "This does not look like", 13 },
 	};

@@ -122,14 +122,23 @@ const char *fname_default(bool is_array) { return is_array ? "slurm-%A_%a.out" :
 
 char *fname_path(const char *pattern, const char *work_dir, const struct fname_ctx *c)
 {
-	char *name, *path;
+	char *name = pattern ? fname_expand(pattern, c) : NULL, *path;
 
-	if (!pattern || strcasecmp(pattern, "none") == 0)
-		return xstrdup("/dev/null");
-	name = fname_expand(pattern, c);
-	if (*name == '/' || !work_dir)
-		return name;
-	path = xasprintf("%s%s%s", work_dir, *work_dir && work_dir[strlen(work_dir) - 1] == '/' ? "" : "/", name);
+	if (name && strcasecmp(pattern, "none") && strcasecmp(name, "none") == 0) { /* a file that happens to be called so */
+		path = xasprintf("%s/%s", work_dir ? work_dir : "", name);
+		free(name);
+		return path;
+	}
+	path = fname_absolute(name, work_dir);
 	free(name);
 	return path;
+}
+
+char *fname_absolute(const char *name, const char *work_dir)
+{
+	if (!name || strcasecmp(name, "none") == 0)
+		return xstrdup("/dev/null");
+	if (*name == '/' || !work_dir)
+		return xstrdup(name);
+	return xasprintf("%s%s%s", work_dir, *work_dir && work_dir[strlen(work_dir) - 1] == '/' ? "" : "/", name);
 }

@@ -28,3 +28,5 @@ bool fname_is_per_node(const char *pattern);
 const char *fname_default(bool is_array);
 /* Pattern -> absolute path below work_dir (malloc'd); "none" (any case) and NULL give /dev/null. */
 char *fname_path(const char *pattern, const char *work_dir, const struct fname_ctx *ctx);
+/* The same without expansion. */
+char *fname_absolute(const char *name, const char *work_dir);
