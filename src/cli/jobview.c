@@ -321,7 +321,7 @@ void put_group(struct str *out, struct slice name, uint64_t gid)
 void put_when(struct str *out, uint64_t t, const char *absent)
 {
 	static uint64_t last;   /* lists repeat times: many jobs are submitted in one second */
-	static char buf[64];
+	static char buf[256];
 	if (!t) {
 		str_add(out, absent);
 		return;

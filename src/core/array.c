@@ -83,6 +83,9 @@ static struct core_job *task_new(struct core *c, struct core_job *j, uint32_t ta
 	t->accrue = j->accrue;
 	t->begin = j->begin;
 	t->deadline = j->deadline;
+	t->warn_signal = j->warn_signal;
+	t->warn_batch = j->warn_batch;
+	t->warn_sec = j->warn_sec;
 	t->flags = j->flags;
 	t->shape = j->shape;
 	t->shape->refs++;

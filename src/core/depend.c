@@ -80,8 +80,7 @@ static uint8_t settle_job(struct core *c, struct depend_ref *t, const struct cor
 static uint8_t settle_array(struct core *c, struct depend_ref *t, struct array *a)
 {
 	bool failed = a->failed_gone > 0;
-	if (a->head && t->kind != DEPEND_AFTER)
-		return TERM_WAITS;
+	uint32_t latest = 0;
 	if (a->head)
 		return TERM_WAITS;
 	for (uint32_t i = 0; i < a->size; i++) {
@@ -90,7 +89,12 @@ static uint8_t settle_array(struct core *c, struct depend_ref *t, struct array *
 			continue;
 		if (t->kind == DEPEND_AFTER ? o->state == PB__JOB_STATE__PENDING : !job_state_is_final(o->state))
 			return TERM_WAITS;
+		latest = o->start > latest ? o->start : latest;
 		failed = failed || o->state != PB__JOB_STATE__COMPLETED;
+	}
+	if (t->kind == DEPEND_AFTER && latest && latest + (uint64_t)t->delay_sec > now_sec(c)) {
+		t->until_sec = (uint32_t)(latest + (uint64_t)t->delay_sec);
+		return TERM_WAITS;
 	}
 	return t->kind == DEPEND_AFTER ? TERM_MET : settle_final(t->kind, failed ? PB__JOB_STATE__FAILED : PB__JOB_STATE__COMPLETED);
 }

@@ -69,23 +69,27 @@ static bool filter_match(const struct core *c, const struct kill_filter *f, cons
 	return !f->nodes || on_nodes(j, f->nodes);
 }
 
-static int signal_job(struct core *c, struct core_job *j, const Pb__KillReq *q, struct error *err)
+void job_signal(struct core *c, struct core_job *j, uint32_t signal, bool batch_only, bool full)
 {
-	struct arena *a = fx_arena(c);
-	if (j->state == PB__JOB_STATE__PENDING)
-		return error_set(err, ESLURM_JOB_PENDING, "job %u has not started; it cannot get a signal", j->id);
-	Pb__SignalReq *m = arena_alloc(a, sizeof *m);
+	Pb__SignalReq *m = arena_alloc(fx_arena(c), sizeof *m);
 	pb__signal_req__init(m);
 	m->job_id = j->id;
-	m->signal = q->signal;
+	m->signal = signal;
 	m->has_batch_only = m->has_full = m->has_steps_only = m->has_restarts = true;
-	m->batch_only = q->batch_only;
-	m->full = q->full;
-	m->steps_only = !q->batch_only && !q->full;
+	m->batch_only = batch_only;
+	m->full = full;
+	m->steps_only = !batch_only && !full;
 	m->restarts = j->restarts;
-	char *nodes = q->batch_only ? xstrdup(c->node[j->alloc->on[0].node]->name) : job_nodes_text(c, j);
+	char *nodes = batch_only ? xstrdup(c->node[j->alloc->on[0].node]->name) : job_nodes_text(c, j);
 	fx_to_nodes(c, FX_SIGNAL, j->id, nodes, m);
 	free(nodes);
+}
+
+static int signal_job(struct core *c, struct core_job *j, const Pb__KillReq *q, struct error *err)
+{
+	if (j->state == PB__JOB_STATE__PENDING)
+		return error_set(err, ESLURM_JOB_PENDING, "job %u has not started; it cannot get a signal", j->id);
+	job_signal(c, j, q->signal, q->batch_only, q->full);
 	return 0;
 }
 

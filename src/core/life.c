@@ -32,6 +32,7 @@ void job_set_limit_timer(struct core *c, struct core_job *j)
 		j->kill_ms = resv_ms;
 	if (j->kill_ms)
 		timer_add(c, j->kill_ms, TIMER_LIMIT, j->id, 0);
+	warn_set(c, j);
 }
 
 static void job_launch(struct core *c, struct core_job *j)
@@ -60,6 +61,7 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 	j->susp_total = 0;
 	j->has_exit = j->cancelled_by = false;
 	j->immediate_until_ms = 0;
+	j->warned = false;
 	j->next_step = j->step_reserved = 0;
 	if (j->x) {
 		xfree(j->x->why);
@@ -494,6 +496,7 @@ void job_timer(struct core *c, struct core_job *j)
 		job_node_lost(c, j, j->alloc->on[0].node);
 		return;
 	}
+	warn_timer(c, j);
 	if (!j->kill_ms || j->kill_ms > c->now_ms || j->state != PB__JOB_STATE__RUNNING)
 		return;
 	struct job_extra *x = job_x(j);

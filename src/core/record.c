@@ -227,6 +227,8 @@ static void record_fill(const struct core *c, Pb__JobRecord *m, struct core_job 
 		SET(held_by_admin, j->hold == REASON_HELD_ADMIN);
 	} else if (j->prio_set)
 		SET(admin_prio, j->prio);
+	if (j->warned)
+		SET(warned, true);
 	if (j->blocked)
 		SET(blocked_reason, j->blocked);
 	record_extra(c, m, j, a);
@@ -417,6 +419,7 @@ static void restore_plain(struct core *c, struct core_job *j, const Pb__JobRecor
 	j->restarts = m->restarts;
 	j->next_step = j->step_reserved = m->next_step_id;
 	j->blocked = (uint8_t)m->blocked_reason;
+	j->warned = m->warned;
 	j->cancelled_by = m->has_cancel_uid;
 	j->cancel_uid = m->cancel_uid;
 	if (m->has_admin_prio && !m->admin_prio)
@@ -460,6 +463,7 @@ static void restore_request(struct core *c, struct core_job *j, const Pb__JobRec
 	j->nice = d->nice;
 	j->begin = (uint32_t)d->begin_time;
 	j->deadline = (uint32_t)d->deadline;
+	warn_parse(j, d->signal);
 	if (!c->params.priority_multifactor && !j->prio_set)
 		j->prio = 4294901760u - j->id;
 	job_set_desc(j, d);

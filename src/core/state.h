@@ -245,6 +245,9 @@ struct core_job {
 	uint32_t pre_suspend, deadline;
 	uint32_t susp_total;
 	uint64_t kill_ms;           /* next time-limit or kill action, 0 none */
+	uint8_t warn_signal;        /* --signal; 0: none */
+	bool warn_batch, warned;    /* to the batch shell; sent in this run */
+	uint16_t warn_sec;
 	uint64_t lost_ms;           /* its node came back without it: given up (or launched again) then */
 	bool unconfirmed;           /* read from the store as running a batch script: was it launched before the controller ended? */
 	uint32_t resv_id;           /* of the reservation it runs in; 0: none */
@@ -366,6 +369,11 @@ uint32_t atom_get(struct core *c, const char *text);           /* "" and NULL: 0
 uint32_t atom_find(const struct core *c, const char *text);    /* UINT32_MAX: nobody ever named it */
 const char *atom_text(const struct core *c, uint32_t id);      /* NULL for 0 */
 static inline uint32_t now_sec(const struct core *c) { return (uint32_t)(c->now_ms / 1000); }
+
+/* warn.c: --signal */
+void warn_parse(struct core_job *j, const char *text);          /* JobDesc.signal; NULL: none */
+void warn_set(struct core *c, struct core_job *j);              /* after its limit or state changed */
+void warn_timer(struct core *c, struct core_job *j);
 
 /* reply.c: effects in the core's words */
 void fx_log(struct core *c, int level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -595,6 +603,7 @@ struct step *step_find(const struct core_job *j, uint32_t id);
 struct step *step_special(struct core *c, struct core_job *j, uint32_t id);
 Pb__StepRecord *step_record(const struct core *c, const struct core_job *j, const struct step *s);
 void step_timer(struct core *c, struct core_job *j, uint32_t step_id);
+void job_signal(struct core *c, struct core_job *j, uint32_t signal, bool batch_only, bool full); /* kill.c: to its processes */
 void step_cancel(struct core *c, struct core_job *j, struct step *s, uint32_t uid, uint32_t signal);
 int layout_make(struct core *c, const struct core_job *j, struct step *s, const Pb__StepDesc *d, struct error *err);
 Pb__StepLayout *layout_message(const struct core *c, const struct core_job *j, const struct step *s, struct arena *a);

@@ -1,6 +1,7 @@
 /* submit.c - EV_SUBMIT: is it allowed, is it possible, what is filled in; then a job (or only an estimate)
  * Order: same key again -> same answer; who may; what is refused by name; defaults; arrays; the shape; limits of partitions. Nothing
  * is changed before the last check has passed. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/reserve.h"
@@ -284,6 +285,26 @@ int submit_defaults(struct core *c, Pb__JobDesc *d, struct arena *a, struct erro
 
 /* --- a job out of it -------------------------------------------------------------------------- */
 
+/* Which limit of which partition, and both numbers. */
+static const char *limit_text(struct arena *a, const struct core_job *j, uint32_t at)
+{
+	const struct core_part *p = j->shape->part[at];
+	const char *name = j->shape->part_names[at];
+	char mine[32], theirs[32], line[256];
+	if (p && j->time_min > p->max_time_min) {
+		timespec_format(j->time_min == TIME_INFINITE ? TIME_INFINITE : j->time_min * 60, mine, sizeof mine);
+		timespec_format(p->max_time_min * 60, theirs, sizeof theirs);
+		snprintf(line, sizeof line, "a time limit of %s exceeds MaxTime=%s of partition \"%s\"", mine, theirs, name);
+	} else if (p && j->shape->min_nodes > p->max_nodes) {
+		snprintf(line, sizeof line, "%u nodes exceed MaxNodes=%u of partition \"%s\"", j->shape->min_nodes, p->max_nodes, name);
+	} else if (p && j->shape->max_nodes < p->min_nodes) {
+		snprintf(line, sizeof line, "%u nodes are fewer than MinNodes=%u of partition \"%s\"", j->shape->max_nodes, p->min_nodes, name);
+	} else {
+		snprintf(line, sizeof line, "the request exceeds a limit of partition \"%s\" (%s)", name, reason_name(j->limit_reason ? j->limit_reason : REASON_PARTITION_CONFIG));
+	}
+	return arena_strdup(a, line);
+}
+
 /* Limits that hold a job back (EnforcePartLimits=NO) or refuse it (ANY: no partition fits; ALL: one does not). */
 static int check_limits(struct core *c, const struct core_job *j, struct error *err)
 {
@@ -294,7 +315,10 @@ static int check_limits(struct core *c, const struct core_job *j, struct error *
 		return 0;
 	int code = j->limit_reason == REASON_PARTITION_TIME_LIMIT ? ESLURM_INVALID_TIME_LIMIT :
 		j->limit_reason == REASON_PARTITION_NODE_LIMIT ? ESLURM_INVALID_NODE_COUNT : ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE;
-	return error_set(err, code, "the request exceeds a limit of partition \"%s\" (%s)", j->shape->part_names[0], reason_name(j->limit_reason ? j->limit_reason : REASON_PARTITION_CONFIG));
+	uint32_t at = 0;
+	while (at + 1 < j->shape->part_n && j->shape->part_mask & 1u << at)
+		at++;
+	return error_set(err, code, "%s", limit_text(fx_arena(c), j, at));
 }
 
 static int check_caller(struct core *c, const struct core_event *ev, struct error *err)
@@ -341,6 +365,7 @@ static void job_from_desc(struct core *c, struct core_job *j, const struct core_
 	j->submit = now_sec(c);
 	j->begin = (uint32_t)d->begin_time;
 	j->deadline = (uint32_t)d->deadline;
+	warn_parse(j, d->signal);
 	j->hold = d->hold || (d->has_priority && !d->priority) ? REASON_HELD_USER : REASON_NONE;
 	if (d->has_priority && d->priority) {
 		j->prio_set = true;

@@ -388,6 +388,15 @@ static void print_relative(time_t t, time_t now, char *buf, size_t size)
 		strftime(buf, size, "%-d %b %Y", &then);
 }
 
+/* "2026-11-30T03:47:36+01:00": strftime has no offset with a colon. */
+static void print_rfc3339(const struct tm *tm, char *buf, size_t size)
+{
+	long offset_min = tm->tm_gmtoff / 60, abs_min = offset_min < 0 ? -offset_min : offset_min;
+	size_t n = strftime(buf, size, "%Y-%m-%dT%H:%M:%S", tm);
+
+	snprintf(buf + n, size - n, "%c%02ld:%02ld", offset_min < 0 ? '-' : '+', abs_min / 60, abs_min % 60);
+}
+
 void timespec_print_when(time_t t, const char *fmt, time_t now, char *buf, size_t size)
 {
 	struct tm tm;
@@ -399,6 +408,10 @@ void timespec_print_when(time_t t, const char *fmt, time_t now, char *buf, size_
 	if (!fmt || !*fmt || str_eq(fmt, "standard"))
 		fmt = "%Y-%m-%dT%H:%M:%S";
 	localtime_r(&t, &tm);
+	if (str_eq(fmt, "rfc3339")) {
+		print_rfc3339(&tm, buf, size);
+		return;
+	}
 	if (strftime(buf, size, fmt, &tm) == 0 && size > 0)
 		buf[0] = '\0';
 }

@@ -186,6 +186,14 @@ static void keep_resv(struct world *w, uint32_t id)
 	pb__reservation_record__free_unpacked(r, NULL);
 }
 
+static void on_signal(struct world *w, const struct core_effect *e)
+{
+	const Pb__SignalReq *m = (const Pb__SignalReq *)e->msg;
+	w->signal_job = e->job_id;
+	w->signal = m->signal;
+	w->signals++;
+}
+
 static void on_terminate(struct world *w, const struct core_effect *e)
 {
 	const Pb__TerminateReq *t = (const Pb__TerminateReq *)e->msg;
@@ -238,6 +246,7 @@ static void effects_apply(struct world *w)
 		case FX_PERSIST_NEXT_ID: w->next_id = e->value; break;
 		case FX_LAUNCH_BATCH: on_launch(w, e); break;
 		case FX_TERMINATE: on_terminate(w, e); break;
+		case FX_SIGNAL: on_signal(w, e); break;
 		case FX_TIMER: w->timer_ms = e->time_ms; break;
 		case FX_PLAN_MORE: w->plan_more = true; break;
 		case FX_LOG: str_addf(&w->log, "%s\n", e->text); break;

@@ -31,6 +31,8 @@ struct world {
 	struct answer *answers;               /* token -> reply */
 	struct str log;
 	uint64_t steps, launches, terminates;
+	uint32_t signal_job, signal;          /* the last signal for a job's processes; signals counts them */
+	uint64_t signals;
 	uint32_t (*run_sec)(struct world *w, uint32_t job_id); /* how long the script runs; 0: until told */
 	void *arg;
 };
