@@ -346,10 +346,7 @@ JOBOPT_PARSER(open_mode)
 JOBOPT_PARSER(oom_kill_step)
 {
 	static const struct word words[] = { { "1", 1 }, { "0", 0 }, { NULL, 0 } };
-	int rc = word_flag(o, row, words, value ? value : "1", err);
-	if (rc == 0 && o->desc->oom_kill_step)
-		return jobopt_refuse(o, 1, err, "--oom-kill-step=1 is not supported by this version; only the task that met the limit ends");
-	return rc;
+	return word_flag(o, row, words, value ? value : "1", err);
 }
 
 JOBOPT_PARSER(wait_all_nodes)

@@ -50,10 +50,19 @@ static uint32_t want_there(const struct core_node *n, const struct room *r, cons
 	return sum;
 }
 
+/* Threads of each core that a step wants to use; all of them where it does not say. */
+static uint32_t threads_used(const struct core_node *n, const struct request *q)
+{
+	uint32_t t = q->d->has_threads_per_core ? q->d->threads_per_core : 0;
+	return t && t < n->threads ? t : n->threads;
+}
+
 /* How many tasks could a node take, with these CPUs and devices? */
 static uint32_t room_tasks(const struct core_node *n, const struct request *q, const struct room *r)
 {
-	uint32_t cap = q->d->overcommit ? q->tasks : r->cpus / q->cpt;
+	uint32_t cap = q->d->overcommit ? q->tasks : r->cpus / n->threads * threads_used(n, q) / q->cpt;
+	if (threads_used(n, q) == n->threads && !q->d->overcommit)
+		cap = r->cpus / q->cpt;
 	for (uint32_t i = 0; i < q->node.n; i++)
 		if (want_there(n, r, &q->node.w[i]) < q->node.w[i].count)
 			return 0;
@@ -296,7 +305,9 @@ static void take_node(const struct core *c, const struct core_job *j, const stru
 {
 	const struct core_node *n = node_at(c, j, r->at);
 	const uint64_t *mine = j->alloc->words + j->alloc->on[r->at].bits;
-	uint32_t words = n->cpu_words + n->dev_words + n->gres_n, need = q->d->overcommit && q->exact ? (r->tasks ? 1 : 0) : r->tasks * q->cpt;
+	uint32_t words = n->cpu_words + n->dev_words + n->gres_n, need = q->d->overcommit && q->exact ? (r->tasks ? 1 : 0) : r->tasks * q->cpt, used = threads_used(n, q);
+	if (used < n->threads)                     /* the other threads of those cores are the step's too, and idle */
+		need = (need + used - 1) / used * n->threads;
 	uint64_t *busy = xcalloc(words + 1, sizeof *busy);
 	if (!q->d->overlap)
 		bits_busy(c, j, r->at, busy);

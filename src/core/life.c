@@ -353,11 +353,20 @@ static void end_why(struct core_job *j, uint32_t status, const char *text)
 	j->x->why = why;
 }
 
+#define OOM_STATUS 125         /* "0:125": how the reference shows a job that was killed for memory, whatever its script ended with */
+
+static void oom_why(struct core_job *j, uint32_t status, const char *text)
+{
+	char *why = xasprintf("%s, %.*s; the script itself ended with exit code %u", reason_name(REASON_OUT_OF_MEMORY), 1000, text ? text : "processes were killed", status >> 8 & 255);
+	free(job_x(j)->why);
+	j->x->why = why;
+}
+
 static void end_by_status(struct core *c, struct core_job *j, uint32_t status, bool oom)
 {
 	uint32_t sig = status & 127, code = status >> 8 & 255;
 	j->has_exit = true;
-	j->exit_status = status;
+	j->exit_status = oom ? OOM_STATUS : status;
 	if (sig || code || oom)
 		job_x(j)->end_reason = oom ? REASON_OUT_OF_MEMORY : sig ? REASON_RAISED_SIGNAL : REASON_NON_ZERO_EXIT;
 	if (oom)
@@ -382,7 +391,9 @@ void job_batch_done(struct core *c, struct core_job *j, uint32_t node, const Pb_
 		step_end(c, j, s, e->status);
 	if (e->clean && at >= 0 && j->alloc->on[at].state != ON_FREE)
 		node_release(c, j, (uint32_t)at);
-	if (live && e->has_error && e->text)
+	if (live && e->oom)
+		oom_why(j, e->status, e->text);
+	else if (live && e->has_error && e->text)
 		end_why(j, e->status, e->text);
 	if (live)
 		end_by_status(c, j, e->status, e->oom);

@@ -2,7 +2,6 @@
  *
  * slurmd believes the signed bytes and nothing beside them. A step's argv, environment and addresses come from the user: they are taken only from a connection
  * whose token names the credential's uid and was made for exactly these bytes. Nobody, root included, launches as someone else. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,65 +15,9 @@
 #include "noded/events.h"
 #include "noded/jobs.h"
 #include "noded/launch.h"
+#include "noded/settings.h"
 #include "noded/used.h"
 #include "wire/sign.h"
-
-/* What slurmstepd gets of our configuration: its name there, the key here. */
-static const struct { const char *name; enum conf_key key; } text_settings[] = {
-	{ "SlurmdLogFile", CONF_SlurmdLogFile }, { "TaskProlog", CONF_TaskProlog }, { "TaskEpilog", CONF_TaskEpilog },
-};
-
-static void setting_add(Pb__StepdStart *start, const char *key, const char *value)
-{
-	Pb__KeyValue2 *kv = xcalloc(1, sizeof *kv);
-	pb__key_value2__init(kv);
-	kv->key = (char *)key;
-	kv->value = xstrdup(value);
-	start->conf = xrealloc(start->conf, (start->n_conf + 1) * sizeof *start->conf);
-	start->conf[start->n_conf++] = kv;
-}
-
-static void setting_add_num(Pb__StepdStart *start, const char *key, uint64_t value)
-{
-	char text[24];
-	snprintf(text, sizeof text, "%" PRIu64, value);
-	setting_add(start, key, text);
-}
-
-static void settings_fill(const struct noded *n, Pb__StepdStart *start)
-{
-	for (size_t i = 0; i < sizeof text_settings / sizeof *text_settings; i++) {
-		const char *value = conf_str(n->conf, text_settings[i].key);
-		char *full = value && *value ? conf_expand(n->conf, value, n->name) : NULL;
-		if (full)
-			setting_add(start, text_settings[i].name, full);
-		free(full);
-	}
-	setting_add(start, "SlurmdDebug", log_level_name((enum log_level)conf_num(n->conf, CONF_SlurmdDebug)));
-	setting_add(start, "ConfPath", conf_path(n->conf));
-	setting_add_num(start, "UnkillableStepTimeout", conf_num(n->conf, CONF_UnkillableStepTimeout));
-	for (const char *const *word = (const char *const[]){ "affinity", "cgroup", NULL }; *word; word++) {
-		char plugin[32];
-		snprintf(plugin, sizeof plugin, "task/%s", *word);
-		if (conf_has(n->conf, CONF_TaskPlugin, plugin) || conf_has(n->conf, CONF_TaskPlugin, *word)) {
-			setting_add(start, "TaskPlugin", *word);
-			break;
-		}
-	}
-	if (n->cgroup)
-		setting_add(start, "CgroupPath", n->cgroup);
-	if (n->hw.cpu_map)
-		setting_add(start, "CpuMap", n->hw.cpu_map);
-}
-
-static void settings_free(Pb__StepdStart *start)
-{
-	for (size_t i = 0; i < start->n_conf; i++) {
-		free(start->conf[i]->value);
-		free(start->conf[i]);
-	}
-	free(start->conf);
-}
 
 /* Place of this node among those of the step. */
 static uint32_t node_index(const struct noded *n, const Pb__StepCred *cred)
@@ -99,8 +42,6 @@ static int start_step(struct noded *n, Pb__StepCred *cred, Pb__LaunchSpec *spec,
 	start.spool_dir = n->spool;
 	start.run_dir = n->spool;
 	start.cluster = (char *)conf_str(n->conf, CONF_ClusterName);
-	start.has_cpus = true;
-	start.cpus = n->self->cpus;
 	settings_fill(n, &start);
 	int rc = jobs_launch(n, &start, err);
 	settings_free(&start);

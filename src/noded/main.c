@@ -26,6 +26,7 @@
 #include "noded/health.h"
 #include "noded/jobs.h"
 #include "noded/options.h"
+#include "noded/cgroup.h"
 #include "noded/place.h"
 #include "noded/registration.h"
 #include "noded/script.h"
@@ -138,7 +139,7 @@ static int start(struct noded *n, struct error *err)
 	steps_adopt(n, n->opt.clean);
 	if (!n->opt.clean)
 		jobs_launch_again(n);
-	place_sweep_cgroups(n);
+	cgroup_sweep(n);
 	registration_start(n);
 	return 0;
 }

@@ -46,7 +46,7 @@ struct noded {
 	struct noded_options opt;
 	struct conf *conf;
 	const Pb__NodeRecord *self;       /* in conf */
-	char *name, *spool, *run_dir, *stepd_path, *cgroup;
+	char *name, *spool, *run_dir, *stepd_path, *cgroup, *controllers;
 	struct hardware hw;
 	struct wire_auth *auth;
 	struct wire_server *server;

@@ -1,10 +1,8 @@
 /* place.c - folder, pid file, address, cgroup of this slurmd (see place.h) */
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <libgen.h>
 #include <pwd.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +15,9 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "client/client.h"
+#include "noded/cgroup.h"
 #include "noded/handlers.h"
 #include "noded/place.h"
-#include "noded/steps.h"
 
 static char *pid_path;
 
@@ -86,85 +84,6 @@ static int pid_take(struct noded *n, struct error *err)
 	return 0;                              /* the descriptor stays open: it is the lock */
 }
 
-/* Mount point of cgroup v2, or NULL. Static buffer. */
-static const char *cgroup_mount(void)
-{
-	static char where[2048];
-	char line[4096], type[64];
-	FILE *f = fopen("/proc/self/mounts", "re");
-	bool found = false;
-	while (f && !found && fgets(line, sizeof line, f))
-		found = sscanf(line, "%*s %2047s %63s", where, type) == 2 && !strcmp(type, "cgroup2");
-	if (f)
-		fclose(f);
-	return found ? where : NULL;
-}
-
-/* Processes whose slurmstepd was killed while there was no slurmd: nobody else will end them. */
-static void strays_kill(struct noded *n)
-{
-	char path[4096];
-	glob_t found;
-	snprintf(path, sizeof path, "%s/job_*/step_*", n->cgroup);
-	if (glob(path, GLOB_ONLYDIR | GLOB_NOSORT, NULL, &found))
-		return;
-	for (size_t i = 0; i < found.gl_pathc; i++) {
-		unsigned job_id;
-		uint32_t step_id;
-		char word[16];
-		if (sscanf(found.gl_pathv[i] + strlen(n->cgroup), "/job_%u/step_%15s", &job_id, word) != 2 || !steps_of_word(word, &step_id) || steps_find(n, job_id, step_id))
-			continue;
-		snprintf(path, sizeof path, "%s/cgroup.kill", found.gl_pathv[i]);
-		int fd = open(path, O_WRONLY | O_CLOEXEC);
-		if (fd >= 0 && write(fd, "1", 1) < 0)
-			log_error("%s: %s", path, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-	}
-	globfree(&found);
-}
-
-void place_sweep_cgroups(struct noded *n)
-{
-	char path[4096];
-	glob_t found;
-	if (!n->cgroup)
-		return;
-	if (!n->stopping)
-		strays_kill(n);
-	for (const char *const *level = (const char *const[]){ "job_*/step_*", "job_*", NULL }; *level; level++) {
-		snprintf(path, sizeof path, "%s/%s", n->cgroup, *level);
-		if (glob(path, GLOB_ONLYDIR | GLOB_NOSORT, NULL, &found))
-			continue;
-		for (size_t i = 0; i < found.gl_pathc; i++)
-			(void)rmdir(found.gl_pathv[i]);    /* fails where something runs */
-		globfree(&found);
-	}
-}
-
-static void cgroup_take(struct noded *n)
-{
-	const char *type = conf_str(n->conf, CONF_ProctrackType), *mount = cgroup_mount();
-	const char *why = !n->is_root ? "slurmd is not root" : type && !strstr(type, "cgroup") ? "ProctrackType says so" : !mount ? "no cgroup v2 is mounted" : NULL;
-	struct error err = { 0 };
-	struct stat spool;
-	if (!why && stat(n->spool, &spool) < 0)
-		why = strerror(errno);
-	if (!why) {
-		/* Two clusters of one name may share a machine (berth up, tests), even in folders of one name (chroots, containers), and one's
-		 * slurmd would kill what the other runs: the spool itself tells them apart, not its path. */
-		n->cgroup = xasprintf("%s/berth/%s-%jx-%jx/%s", mount, conf_str(n->conf, CONF_ClusterName), (uintmax_t)spool.st_dev, (uintmax_t)spool.st_ino,
-				      n->name);
-		if (!make_dirs(n->cgroup, 0755, &err)) {
-			log_info("processes of steps are kept in cgroups below %s", n->cgroup);
-			return;
-		}
-		xfree(n->cgroup);
-		why = err.line;
-	}
-	log_info("processes of steps are followed by their tree, not by cgroups: %s", why);
-}
-
 int place_take(struct noded *n, struct error *err)
 {
 	n->spool = conf_expand(n->conf, conf_str(n->conf, CONF_SlurmdSpoolDir), n->name);
@@ -223,9 +142,5 @@ void place_leave(struct noded *n)
 		sack_stop(n->sack);
 	if (pid_path)
 		(void)unlink(pid_path);
-	place_sweep_cgroups(n);
-	if (n->cgroup && !rmdir(n->cgroup)) {
-		*strrchr(n->cgroup, '/') = 0;
-		(void)rmdir(n->cgroup);
-	}
+	cgroup_leave(n);
 }

@@ -9,6 +9,4 @@ int place_take(struct noded *n, struct error *err);
 int place_serve(struct noded *n, wire_handler_fn handler, wire_policy_fn policy, void *arg, struct error *err);
 /* The same for slurmd's own calls, and the token socket. */
 int place_listen(struct noded *n, struct error *err);
-/* End what runs in cgroups of steps that have no slurmstepd, and take away those that are empty: left by a slurmstepd that was killed. */
-void place_sweep_cgroups(struct noded *n);
 void place_leave(struct noded *n);

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "noded/jobs.h"
 #include "noded/ping.h"
-#include "noded/place.h"
+#include "noded/cgroup.h"
 #include "noded/steps.h"
 
 #define EVENT_MAX (4u << 20)
@@ -131,7 +131,7 @@ static void on_step_closed(uv_handle_t *h)
 	free(st);
 }
 
-static void on_sweep(uv_timer_t *timer) { place_sweep_cgroups(timer->data); }
+static void on_sweep(uv_timer_t *timer) { cgroup_sweep(timer->data); }
 
 /* Processes just killed take a moment to leave their cgroup. */
 static void sweep_later(struct noded *n)

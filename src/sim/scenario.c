@@ -627,6 +627,10 @@ static void do_step(struct play *p)
 	d.has_exact = d.has_overlap = d.has_overcommit = true;
 	d.exact = has(p, "exact");
 	d.overlap = has(p, "overlap");
+	if (opt(p, "threads")) {
+		d.has_threads_per_core = true;
+		d.threads_per_core = num(p, opt(p, "threads"));
+	}
 	d.overcommit = has(p, "overcommit");
 	ev.step_create = &d;
 	if (!n)

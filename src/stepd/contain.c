@@ -1,6 +1,7 @@
 /* contain.c - the processes of a step (see contain.h) */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,9 +15,10 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "stepd/contain.h"
+#include "stepd/contain_limit.h"
 #include "stepd/step.h"
 
-static int write_file(const char *dir, const char *name, const char *text)
+int contain_write(const char *dir, const char *name, const char *text)
 {
 	char path[4096];
 	snprintf(path, sizeof path, "%s/%s", dir, name);
@@ -29,7 +31,7 @@ static int write_file(const char *dir, const char *name, const char *text)
 	return rc;
 }
 
-static char *read_file(const char *dir, const char *name)
+char *contain_read(const char *dir, const char *name)
 {
 	char path[4096];
 	snprintf(path, sizeof path, "%s/%s", dir, name);
@@ -68,21 +70,43 @@ void contain_create(struct step *s)
 	}
 	s->cgroup = xstrdup(step);
 	s->contain = CONTAIN_CGROUP;
+	contain_limit(s, job);
+	contain_devices(s);
+}
+
+/* The task's own cgroup, where memory is counted a task; opened. -1: it has none. */
+static int task_dir_open(const struct step *s, const struct task *t)
+{
+	char path[4096];
+	if (!s->task_groups)
+		return -1;
+	if (t)
+		snprintf(path, sizeof path, "%s/task_%u", s->cgroup, t->local);
+	else                                       /* a helper of ours: a cgroup with cgroups below it may hold no process */
+		snprintf(path, sizeof path, "%s/task_service", s->cgroup);
+	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+		log_error("cannot make cgroup %s: %s", path, strerror(errno));
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 /* clone3 puts the child into the cgroup at birth. Writing to cgroup.procs, the older way, waits for a grace period of the kernel: 10 ms. */
-pid_t contain_fork(const struct step *s)
+pid_t contain_fork(const struct step *s, const struct task *t)
 {
-	struct clone_args args = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)s->cgroup_dir };
-	long pid = s->cgroup_dir < 0 ? -1 : syscall(SYS_clone3, &args, sizeof args);
-	if (pid >= 0)
-		return (pid_t)pid;
-	pid = fork();
-	if (!pid && s->cgroup) {
-		int rc = write_file(s->cgroup, "cgroup.procs", "0");
-		if (rc < 0)
-			log_error("cannot join cgroup %s: %s", s->cgroup, strerror(-rc));
+	int own = task_dir_open(s, t), dir = own >= 0 ? own : s->cgroup_dir;
+	struct clone_args args = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)dir };
+	long pid = dir < 0 ? -1 : syscall(SYS_clone3, &args, sizeof args);
+	if (pid < 0) {
+		pid = fork();
+		if (!pid && dir >= 0) {
+			char path[64];
+			snprintf(path, sizeof path, "/proc/self/fd/%d", dir);
+			int rc = contain_write(path, "cgroup.procs", "0");
+			if (rc < 0)
+				log_error("cannot join cgroup %s: %s", s->cgroup, strerror(-rc));
+		}
 	}
+	if (own >= 0)
+		close(own);
 	return (pid_t)pid;
 }
 
@@ -97,7 +121,7 @@ static void children_add(pid_t **list, size_t *n, size_t *cap, pid_t parent)
 {
 	char dir[64];
 	snprintf(dir, sizeof dir, "/proc/%d/task/%d", (int)parent, (int)parent);
-	char *text = read_file(dir, "children");
+	char *text = contain_read(dir, "children");
 	for (char *at = text, *end; at && *at; at = end) {
 		long pid = strtol(at, &end, 10);
 		if (end == at)
@@ -122,19 +146,40 @@ static void tasks_add(const struct step *s, pid_t **list, size_t *n, size_t *cap
 	}
 }
 
+/* Cgroups of the tasks; to be freed. */
+static void tasks_glob(const struct step *s, glob_t *ret)
+{
+	char path[4096];
+	memset(ret, 0, sizeof *ret);
+	snprintf(path, sizeof path, "%s/task_*", s->cgroup);
+	if (s->task_groups && glob(path, GLOB_ONLYDIR | GLOB_NOSORT, NULL, ret))
+		ret->gl_pathc = 0;
+}
+
+/* Those listed in a cgroup.procs. */
+static void procs_add(const char *dir, pid_t **list, size_t *n, size_t *cap)
+{
+	char *text = contain_read(dir, "cgroup.procs");
+	for (char *at = text, *end; at && *at; at = end) {
+		long pid = strtol(at, &end, 10);
+		if (end == at)
+			break;
+		pids_add(list, n, cap, (pid_t)pid);
+	}
+	free(text);
+}
+
 pid_t *contain_pids(const struct step *s, size_t *ret_n)
 {
 	pid_t *list = NULL;
 	size_t n = 0, cap = 0;
 	if (s->cgroup) {
-		char *text = read_file(s->cgroup, "cgroup.procs");
-		for (char *at = text, *end; at && *at; at = end) {
-			long pid = strtol(at, &end, 10);
-			if (end == at)
-				break;
-			pids_add(&list, &n, &cap, (pid_t)pid);
-		}
-		free(text);
+		glob_t below;
+		procs_add(s->cgroup, &list, &n, &cap);
+		tasks_glob(s, &below);
+		for (size_t i = 0; i < below.gl_pathc; i++)
+			procs_add(below.gl_pathv[i], &list, &n, &cap);
+		globfree(&below);
 		tasks_add(s, &list, &n, &cap);
 	} else {
 		children_add(&list, &n, &cap, getpid());
@@ -148,7 +193,7 @@ pid_t *contain_pids(const struct step *s, size_t *ret_n)
 void contain_signal(struct step *s, int sig)
 {
 	if (sig == SIGKILL && s->cgroup)
-		(void)write_file(s->cgroup, "cgroup.kill", "1");
+		(void)contain_write(s->cgroup, "cgroup.kill", "1");
 	/* By tree a process may fork while we look: stop all first, look again until nothing new appears. */
 	for (int round = 0; round < (sig == SIGKILL ? 8 : 1); round++) {
 		size_t n;
@@ -167,26 +212,27 @@ bool contain_is_empty(const struct step *s)
 	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD;
 }
 
-unsigned contain_oom_kills(const struct step *s)
+/* rmdir waits for processes that were killed to be gone; they take a moment. */
+static void group_remove(struct step *s, const char *path)
 {
-	unsigned kills = 0;
-	char *text = s->cgroup ? read_file(s->cgroup, "memory.events") : NULL;
-	char *at = text ? strstr(text, "oom_kill ") : NULL;
-	if (at)
-		kills = (unsigned)strtoul(at + 9, NULL, 10);
-	free(text);
-	return kills;
+	for (int tries = 0; rmdir(path) < 0 && errno == EBUSY && tries < 20; tries++) {
+		contain_signal(s, SIGKILL);
+		usleep(5000);
+	}
+	if (!access(path, F_OK))
+		log_debug("cgroup %s stays: %s", path, strerror(errno));
 }
 
 void contain_destroy(struct step *s)
 {
+	glob_t below;
 	if (!s->cgroup)
 		return;
-	if (rmdir(s->cgroup) < 0 && errno == EBUSY) {
-		contain_signal(s, SIGKILL);
-		if (rmdir(s->cgroup) < 0)
-			log_debug("cgroup %s stays: %s", s->cgroup, strerror(errno));
-	}
+	tasks_glob(s, &below);
+	for (size_t i = 0; i < below.gl_pathc; i++)
+		group_remove(s, below.gl_pathv[i]);
+	globfree(&below);
+	group_remove(s, s->cgroup);
 	*strrchr(s->cgroup, '/') = 0;
 	(void)rmdir(s->cgroup);        /* the job's: fails while it has other steps */
 	xfree(s->cgroup);

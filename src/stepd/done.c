@@ -83,7 +83,7 @@ void done_fill(struct step *s, Pb__StepdEvent *event, Pb__StepUsage *usage)
 	event->status = s->launch_error ? 256 : (uint32_t)task_worst_status(s);
 	event->has_error = s->launch_error != 0;
 	event->error = (uint32_t)s->launch_error;
-	event->text = s->launch_text;
+	event->text = s->launch_error ? s->launch_text : s->oom_text;
 	event->has_node_fault = event->node_fault = s->launch_error && s->note->node_fault;
 	event->has_oom = event->oom = s->oom;
 	pb__step_usage__init(usage);

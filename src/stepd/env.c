@@ -15,6 +15,7 @@
 #include "model/bind.h"
 #include "model/envlist.h"
 #include "model/jobenv.h"
+#include "stepd/affinity.h"
 #include "stepd/env.h"
 #include "stepd/gpus.h"
 #include "stepd/mpi.h"
@@ -86,6 +87,7 @@ static void env_step_here(const struct step *s, struct envlist *e)
 	envlist_set(e, "SLURM_TOPOLOGY_ADDR", s->node);
 	envlist_set(e, "SLURM_TOPOLOGY_ADDR_PATTERN", "node");
 	env_bind(e, "SLURM_CPU_BIND", s->spec->cpu_bind, false);
+	affinity_env(s, e);
 	env_bind(e, "SLURM_MEM_BIND", s->spec->mem_bind, true);
 	envlist_setf(e, "SLURMD_DEBUG", "%u", s->spec->has_slurmd_debug ? s->spec->slurmd_debug : 2);
 	if (s->cred->job->group)
@@ -184,6 +186,7 @@ void env_prepare(const struct step *s)
 		envlist_load(&common, s->batch->env, s->batch->n_env);
 		jobenv_add(&common, job, JOBENV_BATCH, s->start->cluster, path);
 		jobenv_add_node(&common, job, s->node);
+		gpus_batch(s, &common);
 		envlist_set(&common, "HOSTNAME", s->node);
 		return;
 	}

@@ -8,8 +8,10 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "model/envlist.h"
+#include "model/hostlist.h"
 #include "model/idset.h"
 #include "model/tres.h"
+#include "stepd/contain_limit.h"
 #include "stepd/gpus.h"
 #include "stepd/step.h"
 
@@ -127,6 +129,56 @@ static bool step_asked(const Pb__StepDesc *d)
 	return false;
 }
 
+/* Our node's part of the job. */
+static const Pb__NodeAlloc *part_of_node(const struct step *s)
+{
+	const Pb__Alloc *a = s->cred->job_alloc;
+	for (size_t i = 0; a && i < a->n_part; i++) {
+		struct hostlist hl = HOSTLIST_INIT;
+		bool ours = !hostlist_add(&hl, a->part[i]->nodes, NULL) && hostlist_find(&hl, s->node) >= 0;
+		hostlist_fini(&hl);
+		if (ours)
+			return a->part[i];
+	}
+	return NULL;
+}
+
+size_t gpus_devices(const struct step *s, Pb__GresAlloc ***ret)
+{
+	const Pb__NodeAlloc *part = part_of_node(s);
+	if (s->here && !s->batch && (job_asked(s) || step_asked(s->cred->desc))) {
+		*ret = s->here->gres;
+		return s->here->n_gres;
+	}
+	*ret = part ? part->gres : NULL;
+	return part ? part->n_gres : 0;
+}
+
+/* Where devices are hidden from the step, programs number the ones they see from 0. */
+static char *visible_text(const struct step *s, const uint32_t *dev, size_t n, const uint32_t *all, size_t n_all)
+{
+	struct str out = STR_INIT;
+	for (size_t i = 0; i < n; i++) {
+		size_t at = 0;
+		while (at < n_all && all[at] != dev[i])
+			at++;
+		str_addf(&out, "%s%zu", i ? "," : "", contain_hides_devices(s) ? at : (size_t)dev[i]);
+	}
+	return str_take(&out);
+}
+
+void gpus_batch(const struct step *s, struct envlist *e)
+{
+	const Pb__NodeAlloc *part = part_of_node(s);
+	uint32_t dev[GPUS_MAX];
+	uint64_t count;
+	size_t n = part && contain_hides_devices(s) ? devices(part->gres, part->n_gres, dev, &count) : 0;
+	char *text = n ? visible_text(s, dev, n, dev, n) : NULL;
+	for (size_t i = 0; text && i < sizeof visible / sizeof *visible; i++)
+		envlist_set(e, visible[i], text);
+	free(text);
+}
+
 void gpus_env(const struct step *s, const struct task *t, struct envlist *e)
 {
 	uint32_t job[GPUS_MAX], step[GPUS_MAX], mine[GPUS_MAX];
@@ -152,8 +204,10 @@ void gpus_env(const struct step *s, const struct task *t, struct envlist *e)
 	size_t k = bind ? narrow(bind, s, t, step, n, mine) : n;
 	char *text = list_text(bind ? mine : step, k);
 	envlist_set(e, "SLURM_STEP_GPUS", text);
+	char *seen = visible_text(s, bind ? mine : step, k, step, n);
 	for (size_t i = 0; i < sizeof visible / sizeof *visible; i++)
-		envlist_set(e, visible[i], text);
+		envlist_set(e, visible[i], seen);
+	free(seen);
 	if (bind) {
 		envlist_setf(e, "SLURMD_TRES_BIND", "gres/gpu:%s", bind);
 		envlist_setf(e, "SLURM_TRES_BIND", "gres/gpu:%s", bind);

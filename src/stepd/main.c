@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "stepd/contain.h"
+#include "stepd/contain_limit.h"
 #include "stepd/done.h"
 #include "stepd/io.h"
 #include "stepd/mpi.h"
@@ -150,6 +151,8 @@ int main(int argc, char **argv)
 		printf("slurm %s\n", BERTH_VERSION);
 		return 0;
 	}
+	while (argc > 1 && !strcmp(argv[1], "infinity"))   /* keeps systemd's scope alive (noded/cgroup.c) */
+		pause();
 	Pb__StepdStart *start = fcntl(CHANNEL, F_GETFD) < 0 ? NULL : start_read();
 	if (!start) {
 		fprintf(stderr, "slurmstepd: error: started without a step to run: slurmd starts this program, people do not\n");
@@ -177,6 +180,7 @@ int main(int argc, char **argv)
 		launch_failed(s);
 	if (s->launch_error && s->running)
 		contain_signal(s, SIGKILL);
+	contain_watch(s);
 	step_check_end(s);
 	return uv_run(&s->loop, UV_RUN_DEFAULT);
 }

@@ -262,7 +262,7 @@ int pmix_prepare(struct step *s)
 		return -1;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return step_fail(s, errno, "socketpair: %s", strerror(errno));
-	px.pid = contain_fork(s);
+	px.pid = contain_fork(s, NULL);
 	if (px.pid < 0)
 		return step_fail(s, errno, "cannot fork %s: %s", HELPER, strerror(errno));
 	if (!px.pid)

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "stepd/attach.h"
 #include "stepd/contain.h"
+#include "stepd/contain_limit.h"
 #include "stepd/done.h"
 #include "stepd/io.h"
 #include "stepd/mpi.h"
@@ -114,11 +115,11 @@ void step_check_end(struct step *s)
 	if (s->running || s->ending)
 		return;
 	/* Each of these calls us again when it is done. */
+	(void)contain_oom(s);
 	if (!prolog_is_idle(s) || !mpi_finish(s) || !leftovers_end(s) || !io_finish(s))
 		return;
 	if (!s->cgroup_gone) {
 		s->cgroup_gone = true;
-		s->oom = s->oom || contain_oom_kills(s);
 		contain_destroy(s);
 	}
 	if (!completion_leave(s))

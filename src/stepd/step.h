@@ -56,6 +56,10 @@ struct step {
 	enum contain_kind contain;
 	char *cgroup;                   /* path of the step's cgroup, or NULL */
 	int cgroup_dir;                 /* it, open, or -1 */
+	bool task_groups;               /* each task has a cgroup below it */
+	bool hides_devices;             /* an eBPF filter is on it */
+	uint64_t mem_limit;             /* bytes; 0: none */
+	char *oom_text;                 /* which task, how much, what the limit was */
 	struct rusage stray;            /* used by processes adopted and reaped */
 	pid_t pgid;                     /* of the tasks */
 	struct io *io;

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "stepd/affinity.h"
 #include "stepd/contain.h"
+#include "stepd/contain_limit.h"
 #include "stepd/env.h"
 #include "stepd/io.h"
 #include "stepd/rlimits.h"
@@ -81,6 +82,8 @@ static void child_run(struct step *s, struct task *t)
 	signals_reset();
 	umask((mode_t)step_umask(s));
 	io_child(s, t);
+	if (affinity_mem_apply(s, t) < 0)
+		_exit(1);
 	affinity_say(s, t);
 	user_chdir(s, work_dir(s));
 	char **env = env_task(s, t);
@@ -92,7 +95,7 @@ static int task_fork(struct step *s, struct task *t)
 {
 	if (io_open(s, t) < 0 || mpi_open(s, t) < 0)
 		return -1;
-	pid_t pid = contain_fork(s);
+	pid_t pid = contain_fork(s, t);
 	if (pid < 0)
 		return step_fail(s, errno, "cannot fork task %u: %s", t->rank, strerror(errno));
 	if (!pid)
@@ -150,6 +153,8 @@ static char **batch_argv(struct step *s)
 
 int task_launch(struct step *s)
 {
+	if (affinity_prepare(s) < 0)
+		return -1;
 	env_prepare(s);
 	if (s->batch)
 		s->task[0].argv = batch_argv(s);
@@ -198,6 +203,7 @@ void task_reap(struct step *s)
 			log_error("%s", s->note->text);
 		}
 		log_debug("task %u (%d) exited with status %d", t->rank, (int)pid, status);
+		contain_oom(s);
 		prolog_task_end(s, t);
 		io_task_end(s, t);
 	}

@@ -1,0 +1,81 @@
+/* settings.c - what slurmstepd gets of our configuration (see settings.h) */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "noded/settings.h"
+
+/* Its name there, the key here. Paths get their %-patterns filled in. */
+static const struct { const char *name; enum conf_key key; bool path; } texts[] = {
+	{ "SlurmdLogFile", CONF_SlurmdLogFile, true }, { "TaskProlog", CONF_TaskProlog, true }, { "TaskEpilog", CONF_TaskEpilog, true },
+	{ "TaskPlugin", CONF_TaskPlugin, false }, { "TaskPluginParam", CONF_TaskPluginParam, false },
+	{ "JobAcctGatherParams", CONF_JobAcctGatherParams, false }, { "JobAcctGatherFrequency", CONF_JobAcctGatherFrequency, false },
+	{ "AllowedRAMSpace", CONF_Cgroup_AllowedRAMSpace, false }, { "AllowedSwapSpace", CONF_Cgroup_AllowedSwapSpace, false },
+	{ "MaxRAMPercent", CONF_Cgroup_MaxRAMPercent, false }, { "MaxSwapPercent", CONF_Cgroup_MaxSwapPercent, false },
+};
+static const struct { const char *name; enum conf_key key; } switches[] = {
+	{ "ConstrainCores", CONF_Cgroup_ConstrainCores }, { "ConstrainDevices", CONF_Cgroup_ConstrainDevices },
+	{ "ConstrainRAMSpace", CONF_Cgroup_ConstrainRAMSpace }, { "ConstrainSwapSpace", CONF_Cgroup_ConstrainSwapSpace },
+	{ "SignalChildrenProcesses", CONF_Cgroup_SignalChildrenProcesses },
+};
+
+static void setting_add(Pb__StepdStart *start, const char *key, const char *value)
+{
+	Pb__KeyValue2 *kv = xcalloc(1, sizeof *kv);
+	pb__key_value2__init(kv);
+	kv->key = (char *)(uintptr_t)key;
+	kv->value = xstrdup(value);
+	start->conf = xrealloc(start->conf, (start->n_conf + 1) * sizeof *start->conf);
+	start->conf[start->n_conf++] = kv;
+}
+
+static void setting_add_num(Pb__StepdStart *start, const char *key, uint64_t value)
+{
+	char text[24];
+	snprintf(text, sizeof text, "%" PRIu64, value);
+	setting_add(start, key, text);
+}
+
+void settings_fill(const struct noded *n, Pb__StepdStart *start)
+{
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		const char *value = conf_str(n->conf, texts[i].key);
+		char *full = !value || !*value ? NULL : texts[i].path ? conf_expand(n->conf, value, n->name) : xstrdup(value);
+		if (full)
+			setting_add(start, texts[i].name, full);
+		free(full);
+	}
+	for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
+		if (conf_bool(n->conf, switches[i].key))
+			setting_add(start, switches[i].name, "yes");
+	setting_add(start, "SlurmdDebug", log_level_name((enum log_level)conf_num(n->conf, CONF_SlurmdDebug)));
+	setting_add(start, "ConfPath", conf_path(n->conf));
+	setting_add_num(start, "UnkillableStepTimeout", conf_num(n->conf, CONF_UnkillableStepTimeout));
+	setting_add_num(start, "MinRAMSpace", conf_num(n->conf, CONF_Cgroup_MinRAMSpace));
+	setting_add_num(start, "RealMemory", n->self->real_memory ? n->self->real_memory : n->hw.memory_mb);
+	if (n->cgroup) {
+		setting_add(start, "CgroupPath", n->cgroup);
+		setting_add(start, "CgroupControllers", n->controllers);
+	}
+	if (n->hw.cpu_map)
+		setting_add(start, "CpuMap", n->hw.cpu_map);
+	start->has_cpus = start->has_cores = start->has_sockets = start->has_threads = true;
+	start->cpus = n->self->cpus;
+	start->sockets = n->self->sockets;
+	start->cores = n->self->cores;
+	start->threads = n->self->threads;
+	start->gres = n->self->gres_list;
+	start->n_gres = n->self->n_gres_list;
+}
+
+void settings_free(Pb__StepdStart *start)
+{
+	for (size_t i = 0; i < start->n_conf; i++) {
+		free(start->conf[i]->value);
+		free(start->conf[i]);
+	}
+	free(start->conf);
+}

@@ -1,0 +1,288 @@
+/* contain_limit.c - CPUs and memory of a step (see contain_limit.h) */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "model/hostlist.h"
+#include "stepd/affinity.h"
+#include "stepd/contain.h"
+#include "stepd/contain_limit.h"
+#include "stepd/io.h"
+#include "stepd/step.h"
+#include "stepd/task.h"
+
+#define MB (1ull << 20)
+#define WATCH_SEC 30
+
+/* --- shares --------------------------------------------------------------------------------------- */
+
+/* Our node's part of the job's allocation. */
+static const Pb__NodeAlloc *job_part(const struct step *s)
+{
+	const Pb__Alloc *a = s->cred->job_alloc;
+	for (size_t i = 0; a && i < a->n_part; i++) {
+		struct hostlist hl = HOSTLIST_INIT;
+		bool ours = !hostlist_add(&hl, a->part[i]->nodes, NULL) && hostlist_find(&hl, s->node) >= 0;
+		hostlist_fini(&hl);
+		if (ours)
+			return a->part[i];
+	}
+	return NULL;
+}
+
+/* MB of the job here; 0: no limit was given. */
+static uint64_t job_mem(const struct step *s)
+{
+	const Pb__NodeAlloc *part = job_part(s);
+	return part ? part->mem : s->here && s->here->has_job_mem ? s->here->job_mem : 0;
+}
+
+static uint64_t step_mem(const struct step *s)
+{
+	uint64_t job = job_mem(s), mine = s->here && !s->batch ? s->here->mem : job;
+	return mine ? mine : job;
+}
+
+static double percent(const struct step *s, const char *key, double fallback)
+{
+	const char *text = step_conf(s, key);
+	return text ? strtod(text, NULL) : fallback;
+}
+
+static bool is_on(const struct step *s, const char *key) { return step_conf(s, key) != NULL; }
+
+static bool task_cgroup(const struct step *s)
+{
+	const char *plugin = step_conf(s, "TaskPlugin");
+	return plugin && strstr(plugin, "cgroup");
+}
+
+static bool has_controller(const struct step *s, const char *name)
+{
+	const char *list = step_conf(s, "CgroupControllers");
+	return list && strstr(list, name);
+}
+
+/* --- memory ----------------------------------------------------------------------------------------- */
+
+static uint64_t bounded(uint64_t bytes, uint64_t least, uint64_t most)
+{
+	bytes = most && bytes > most ? most : bytes;
+	return bytes < least ? least : bytes;
+}
+
+static void number_write(const char *dir, const char *name, uint64_t value)
+{
+	char text[24];
+	snprintf(text, sizeof text, "%" PRIu64, value);
+	int rc = contain_write(dir, name, text);
+	if (rc < 0)
+		log_error("cannot set %s/%s to %s: %s", dir, name, text, strerror(-rc));
+}
+
+/* `mb` 0: memory is not managed, MaxRAMPercent is the limit. Returns the hard limit. */
+static uint64_t memory_limit(struct step *s, const char *dir, uint64_t mb)
+{
+	uint64_t real = step_conf_num(s, "RealMemory", 0) * MB, least = step_conf_num(s, "MinRAMSpace", 30) * MB;
+	uint64_t most = (uint64_t)((double)real * percent(s, "MaxRAMPercent", 100) / 100), asked = mb ? mb * MB : real;
+	double allowed = is_on(s, "ConstrainRAMSpace") ? percent(s, "AllowedRAMSpace", 100) : 100;
+	uint64_t hard = bounded((uint64_t)((double)asked * allowed / 100), least, most);
+	if (!hard)
+		return 0;
+	number_write(dir, "memory.max", hard);
+	if (bounded(asked, least, most) < hard)
+		number_write(dir, "memory.high", bounded(asked, least, most));
+	if (is_on(s, "ConstrainSwapSpace")) {
+		uint64_t swap_most = (uint64_t)((double)real * percent(s, "MaxSwapPercent", 100) / 100);
+		uint64_t swap = (uint64_t)((double)asked * percent(s, "AllowedSwapSpace", 0) / 100);
+		number_write(dir, "memory.swap.max", real && hard + swap > swap_most ? (swap_most > hard ? swap_most - hard : 0) : swap);
+	}
+	return hard;
+}
+
+static void memory_set(struct step *s, const char *job)
+{
+	if (!has_controller(s, "memory") || (!is_on(s, "ConstrainRAMSpace") && !is_on(s, "ConstrainSwapSpace")))
+		return;
+	const Pb__JobDesc *d = s->cred->job->desc;
+	const char *param = step_conf(s, "TaskPluginParam");
+	(void)contain_write(job, "cgroup.subtree_control", "+memory");
+	(void)memory_limit(s, job, job_mem(s));
+	s->mem_limit = memory_limit(s, s->cgroup, step_mem(s));
+	if ((d && d->has_oom_kill_step) ? d->oom_kill_step : param && strcasestr(param, "OOMKillStep"))
+		(void)contain_write(s->cgroup, "memory.oom.group", "1");
+	s->task_groups = contain_write(s->cgroup, "cgroup.subtree_control", "+memory") == 0;
+}
+
+/* --- CPUs ------------------------------------------------------------------------------------------------ */
+
+static void cpus_write(const struct step *s, const char *dir, const char *ids)
+{
+	char *list = ids ? affinity_kernel_list(s, ids) : NULL;
+	int rc = list && *list ? contain_write(dir, "cpuset.cpus", list) : 0;
+	if (rc < 0)
+		log_error("cannot keep %s to CPUs %s: %s", dir, list, strerror(-rc));
+	free(list);
+}
+
+static void cpus_set(struct step *s, const char *job)
+{
+	const Pb__NodeAlloc *part = job_part(s);
+	if (!has_controller(s, "cpuset") || !is_on(s, "ConstrainCores"))
+		return;
+	if (!affinity_is_real(s)) {
+		log_info("ConstrainCores is left out: this node claims %u CPUs, the machine has fewer", s->start->cpus);
+		return;
+	}
+	cpus_write(s, job, part ? part->cpu_ids : NULL);
+	(void)contain_write(job, "cgroup.subtree_control", "+cpuset");
+	cpus_write(s, s->cgroup, s->here && s->here->cpu_ids && !s->batch ? s->here->cpu_ids : part ? part->cpu_ids : NULL);
+}
+
+void contain_limit(struct step *s, const char *job)
+{
+	static const char *const more[] = { "io", "pids", "rdma", "hugetlb", "misc" };
+	if (task_cgroup(s)) {
+		cpus_set(s, job);
+		memory_set(s, job);
+	}
+	for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+		char word[16];
+		snprintf(word, sizeof word, "+%s", more[i]);
+		if (has_controller(s, more[i]))
+			(void)contain_write(job, "cgroup.subtree_control", word);
+	}
+}
+
+/* --- what happened ------------------------------------------------------------------------------------------ */
+
+static uint64_t event_count(const char *dir, const char *name)
+{
+	char *text = contain_read(dir, "memory.events"), *at = text ? strstr(text, name) : NULL;
+	uint64_t n = at ? strtoull(at + strlen(name), NULL, 10) : 0;
+	free(text);
+	return n;
+}
+
+static void size_text(uint64_t bytes, char *buf, size_t size)
+{
+	if (bytes >= 1024 * MB)
+		snprintf(buf, size, "%.2fG", (double)bytes / (1024 * MB));
+	else
+		snprintf(buf, size, "%.1fM", (double)bytes / MB);
+}
+
+/* One line for people; `peak` 0: unknown. */
+static void oom_note(struct step *s, const char *who, uint64_t peak)
+{
+	char used[32] = "", limit[32];
+	size_text(s->mem_limit, limit, sizeof limit);
+	if (peak)
+		size_text(peak, used, sizeof used);
+	char *line = xasprintf("%s was killed for memory: %s%s%sthe limit of the %s on this node is %s", who, *used ? "it had used " : "", used, *used ? ", " : "",
+			       s->batch ? "job" : "step", limit);
+	io_text(s, line);
+	if (!s->oom_text)
+		s->oom_text = line;
+	else
+		free(line);
+}
+
+static void oom_say(struct step *s, uint64_t kills)
+{
+	char path[4096], who[64];
+	char *line = xasprintf("Detected %" PRIu64 " oom_kill event%s in StepId=%s. Some of the step tasks have been OOM Killed.", kills, kills == 1 ? "" : "s", s->name);
+	io_text(s, line);
+	free(line);
+	for (uint32_t i = 0; i < s->tasks; i++) {
+		snprintf(path, sizeof path, "%s/task_%u", s->cgroup, s->task[i].local);
+		if (!s->task_groups || !event_count(path, "oom_kill "))
+			continue;
+		char *peak = contain_read(path, "memory.peak");
+		snprintf(who, sizeof who, s->batch ? "a process of the script" : "task %u", s->task[i].rank);
+		oom_note(s, who, peak ? strtoull(peak, NULL, 10) : 0);
+		free(peak);
+	}
+}
+
+bool contain_oom(struct step *s)
+{
+	uint64_t kills = s->cgroup && s->mem_limit ? event_count(s->cgroup, "oom_kill ") : 0;
+	if (!kills || s->oom)
+		return s->oom;
+	s->oom = true;
+	oom_say(s, kills);
+	return true;
+}
+
+/* --- watching without a controller ----------------------------------------------------------------------------- */
+
+/* Resident memory, in bytes. */
+static uint64_t rss_of(pid_t pid)
+{
+	char dir[32];
+	unsigned long long pages = 0;
+	snprintf(dir, sizeof dir, "/proc/%d", (int)pid);
+	char *text = contain_read(dir, "statm");
+	if (text && sscanf(text, "%*u %llu", &pages) != 1)
+		pages = 0;
+	free(text);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void on_watch(uv_timer_t *timer)
+{
+	struct step *s = timer->data;
+	size_t n;
+	uint64_t sum = 0, most = 0;
+	pid_t *list = contain_pids(s, &n), worst = 0;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t rss = rss_of(list[i]);
+		sum += rss;
+		if (rss > most)
+			most = rss, worst = list[i];
+	}
+	free(list);
+	if (sum <= s->mem_limit || s->oom)
+		return;
+	char who[64] = "", *line = xasprintf("StepId=%s exceeded memory limit (%" PRIu64 " > %" PRIu64 " bytes), being killed", s->name, sum, s->mem_limit);
+	io_text(s, line);
+	free(line);
+	s->oom = true;
+	snprintf(who, sizeof who, "process %d", (int)worst);
+	for (uint32_t i = 0; i < s->tasks; i++)
+		if (s->task[i].pid == worst && !s->batch)
+			snprintf(who, sizeof who, "task %u", s->task[i].rank);
+	oom_note(s, who, most);
+	task_signal(s, SIGKILL);
+}
+
+/* "task=5,energy=0", "5"; the job's own --acctg-freq is not there yet. */
+static uint64_t watch_seconds(const struct step *s)
+{
+	const char *text = step_conf(s, "JobAcctGatherFrequency"), *at = text ? strcasestr(text, "task=") : NULL;
+	at = at ? at + 5 : text;
+	return at && *at >= '0' && *at <= '9' ? strtoull(at, NULL, 10) : WATCH_SEC;
+}
+
+void contain_watch(struct step *s)
+{
+	static uv_timer_t timer;
+	const char *params = step_conf(s, "JobAcctGatherParams");
+	uint64_t mb = step_mem(s), every = watch_seconds(s) * 1000;
+	if (s->mem_limit || !mb || !every || !params || !strcasestr(params, "OverMemoryKill"))
+		return;
+	s->mem_limit = mb * MB;
+	uv_timer_init(&s->loop, &timer);
+	timer.data = s;
+	uv_timer_start(&timer, on_watch, every, every);
+	uv_unref((uv_handle_t *)&timer);
+}
