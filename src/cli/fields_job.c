@@ -126,6 +126,7 @@ GET(oversubscribe)
 	const struct msgview *d = jobview_desc(JOB);
 	str_add(out, msgview_num(d, PB_JobDesc_oversubscribe, 0) ? "YES" : "NO");
 }
+GET(reservation) { put_slice_set(out, jobview_reservation(JOB), f->absent); }
 GET(partition) { put_slice(out, jobview_partition(JOB), f->absent); }
 KEY(key_pending)
 {

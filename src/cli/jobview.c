@@ -75,6 +75,12 @@ const struct msgview *jobview_vol(struct jobview *v) { return part_read(v, &v->v
 
 bool jobview_is_pending(const struct jobview *v) { return jobview_state(v) == PB__JOB_STATE__PENDING; }
 
+struct slice jobview_reservation(struct jobview *v)
+{
+	struct slice named = msgview_text(jobview_desc(v), PB_JobDesc_reservation);
+	return named.n ? named : msgview_text(&v->rec, PB_JobRecord_resv_name);
+}
+
 struct slice jobview_partition(struct jobview *v)
 {
 	if (v->partition.p)
@@ -217,7 +223,8 @@ void put_job_reason(struct str *out, struct jobview *v)
 	size_t n = strlen(name);
 	struct slice more = job_state_is_final(jobview_state(v)) ? msgview_text(&v->rec, PB_JobRecord_why)
 								 : msgview_text(jobview_vol(v), PB_JobVolatile_reason_desc);
-	if (more.n > n && !memcmp(more.p, name, n)) {
+	bool deleted = jobview_reason(v) == REASON_RESERVATION_DELETED && more.n; /* the reference names the reservation instead */
+	if (deleted || (more.n > n && !memcmp(more.p, name, n))) {
 		put_slice(out, more, "");
 		return;
 	}

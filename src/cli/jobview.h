@@ -40,6 +40,7 @@ static inline uint32_t jobview_flags(const struct jobview *v) { return (uint32_t
 bool jobview_is_pending(const struct jobview *v);
 /* Derived facts used by several commands. */
 struct slice jobview_partition(struct jobview *v);
+struct slice jobview_reservation(struct jobview *v);    /* those it names; else the one that drew it */
 uint64_t jobview_run_sec(const struct jobview *v);
 uint64_t jobview_pre_suspend_sec(const struct jobview *v); /* run time at the last suspend or resume */
 uint64_t jobview_start(struct jobview *v);            /* real or expected; 0: not known */

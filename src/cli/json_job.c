@@ -263,6 +263,7 @@ FN(mail_user)
 }
 FN(max_nodes) { json_num(j, key, true, false, jobview_is_pending(JOB) ? jobview_max_nodes(JOB) : 0); }
 FN(min_cpus) { json_num(j, key, true, false, jobview_min_cpus_node(JOB)); }
+FN(resv_name) { json_str(j, key, jobview_reservation(JOB)); }
 FN(partition) { json_str(j, key, jobview_partition(JOB)); }
 FN(profile)
 {

@@ -27,6 +27,12 @@ void put_step_record(struct str *out, const struct msgview *m, const struct scon
 void put_node_record(struct str *out, const struct msgview *m, const struct scontrol *s);
 void put_part_record(struct str *out, const struct msgview *m, const struct scontrol *s);
 
+/* Reservations (scontrol_resv.c). `typed`: as the user named it. */
+void scontrol_resv_create(struct scontrol *s, int argc, char **argv);
+void scontrol_resv_update(struct scontrol *s, int argc, char **argv);
+void scontrol_resv_delete(struct scontrol *s, const char *typed, char *name);
+void scontrol_resv_show(struct scontrol *s, const char *id);
+
 /* Keywords: argv[0] is the keyword itself. */
 typedef void (*scontrol_fn)(struct scontrol *s, int argc, char **argv);
 void scontrol_show(struct scontrol *s, int argc, char **argv);

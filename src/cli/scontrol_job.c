@@ -296,8 +296,8 @@ static void put_limit_lines(struct str *out, struct jobview *v, const struct sco
 		kv_text(out, "ClusterFeatures=", msgview_text(d, PB_JobDesc_cluster_features), "");
 		str_add(out, NL(s));
 	}
-	if (msgview_text(d, PB_JobDesc_reservation).n) {
-		kv_text(out, "Reservation=", msgview_text(d, PB_JobDesc_reservation), "");
+	if (jobview_reservation(v).n) {
+		kv_text(out, "Reservation=", jobview_reservation(v), "");
 		str_add(out, NL(s));
 	}
 	kv_text(out, "OverSubscribe=", msgview_num(d, PB_JobDesc_oversubscribe, 0) ? (struct slice){ "YES", 3 } : (struct slice){ "NO", 2 }, "");

@@ -27,7 +27,7 @@ static const char *const part_keys[] = { "AllowAccounts", "AllowGroups", "AllowQ
 	"ResumeTimeout", "RootOnly", "Shared", "State", "SuspendTime", "SuspendTimeout", "Topology", "TRESBillingWeights" };
 /* Known to the reference, not to us yet: named in the refusal. */
 static const char *const later_keys[] = { "BurstBuffer", "Clusters", "ClusterFeatures", "CoreSpec", "DelayBoot", "Licenses", "MCSLabel", "OverSubscribe",
-	"Prefer", "Reboot", "ReqCores", "ReqSockets", "ReqThreads", "ReservationName", "Reservation", "ResetAccrueTime", "SegmentSize", "SiteFactor", "Switches",
+	"Prefer", "Reboot", "ReqCores", "ReqSockets", "ReqThreads", "ResetAccrueTime", "SegmentSize", "SiteFactor", "Switches",
 	"ThreadSpec", "TresBind", "wait-for-switch", "TresPerSocket", "SuspendTime", "CpuBind", "Gres", "InstanceId", "InstanceType", "NodeAddr", "NodeHostName",
 	"ResumeAfter", "Topology", "CertToken", "ReqSwitch", "UserID", "Crontab", "SpreadJob", "BatchFeatures", "Network", "Shared" };
 
@@ -272,17 +272,31 @@ static void part_call(struct scontrol *s, struct words *w, bool create, bool rem
 static const char *const job_names[] = { "JobId", "Job", "JobName" };
 static const char *const node_names[] = { "NodeName", "Node", "Nodes" };
 static const char *const part_names[] = { "PartitionName", "Partition" };
-static const char *const later_names[] = { "ReservationName", "Reservation", "Res", "StepId", "Step", "SlurmctldDebug" };
+static const char *const later_names[] = { "StepId", "Step", "SlurmctldDebug" };
+
+/* "update res=x ...", but not "update job=5 reservationname=x". */
+static bool means_reservation(int argc, char **argv)
+{
+	bool resv = false;
+	for (int i = 1; i < argc; i++) {
+		if (!strncasecmp(argv[i], "job", 3))
+			return false;
+		resv = resv || !strncasecmp(argv[i], "res", 3);
+	}
+	return resv && strncasecmp(argv[1], "node", 4);
+}
 
 void scontrol_update(struct scontrol *s, int argc, char **argv)
 {
 	struct words w = { 0 };
 	if (argc < 2) {
 		scontrol_fail(s, "too few arguments for %s keyword", argv[0]);
+	} else if (means_reservation(argc, argv)) {
+		scontrol_resv_update(s, argc, argv);
 	} else if (words_parse(s, argc, argv, &w)) {
 		if (entity_take(&w, job_names, 3))
 			update_job(s, &w);
-		else if (entity_take(&w, later_names, 6))
+		else if (entity_take(&w, later_names, 3))
 			scontrol_fail(s, "scontrol: error: update %s is not supported yet", w.entity);
 		else if (entity_take(&w, node_names, 2))
 			update_node(s, &w);
@@ -300,7 +314,9 @@ void scontrol_create(struct scontrol *s, int argc, char **argv)
 	size_t n = argc > 1 ? strcspn(argv[1], "=") : 0;
 	if (argc < 2) {
 		scontrol_fail(s, "too few arguments for %s keyword", argv[0]);
-	} else if (!strncasecmp(argv[1], "res", 3) || (n == 8 && !strncasecmp(argv[1], "nodename", n)) || (n == 4 && !strncasecmp(argv[1], "node", n))) {
+	} else if (!strncasecmp(argv[1], "res", 3)) {
+		scontrol_resv_create(s, argc, argv);
+	} else if ((n == 8 && !strncasecmp(argv[1], "nodename", n)) || (n == 4 && !strncasecmp(argv[1], "node", n))) {
 		scontrol_fail(s, "scontrol: error: create %.*s is not supported yet", (int)n, argv[1]);
 	} else if (strncasecmp(argv[1], "partition", 9)) {
 		scontrol_fail(s, "scontrol: error: Invalid creation entity: %s", argv[1]);
@@ -329,7 +345,9 @@ void scontrol_delete(struct scontrol *s, int argc, char **argv)
 	w.id = xstrdup(equals ? equals + 1 : argv[2]);
 	if (KEY_IN(w.entity, part_names))
 		part_call(s, &w, false, true);
-	else if (!strncasecmp(w.entity, "res", 3) || !strncasecmp(w.entity, "node", 4))
+	else if (!strncasecmp(w.entity, "res", 3))
+		scontrol_resv_delete(s, argv[1], w.id);
+	else if (!strncasecmp(w.entity, "node", 4))
 		scontrol_fail(s, "scontrol: error: delete %s is not supported yet", w.entity);
 	else
 		scontrol_fail(s, "scontrol: error: Invalid deletion entity: %s", w.entity);

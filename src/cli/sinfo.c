@@ -267,16 +267,12 @@ int main(int argc, char **argv)
 	int rc = sinfo_parse(&q, argc, argv);
 	if (rc >= 0)
 		return rc;
-	if (q.reservations) {
-		printf("No reservations in the system\n");
-		return 0;
-	}
 	rc = json_parser_check("sinfo", q.json ? q.json : q.yaml);
 	if (rc)
 		return rc - 1;
 	struct client *c = show_open();
 	for (;;) {
-		rc = round_print(&q, c);
+		rc = q.reservations ? sinfo_reservations(&q, c) : round_print(&q, c);
 		if (!q.iterate)
 			break;
 		sleep(q.iterate);

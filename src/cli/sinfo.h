@@ -18,3 +18,6 @@ struct sinfo {
 };
 int sinfo_parse(struct sinfo *q, int argc, char **argv);
 bool sinfo_state_passes(const struct sinfo *q, const struct msgview *node);
+struct client;
+/* sinfo -T (sinfo_resv.c): exit status. */
+int sinfo_reservations(const struct sinfo *q, struct client *c);

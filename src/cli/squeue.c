@@ -101,7 +101,7 @@ static bool job_passes(const struct squeue *q, struct jobview *v)
 	if (q->qos && !slice_in_list(qos.n ? qos : (struct slice){ "normal", 6 }, q->qos))
 		return false;
 	return text_passes(v, PB_JobDesc_account, q->accounts) && text_passes(v, PB_JobDesc_name, q->names) &&
-	       text_passes(v, PB_JobDesc_reservation, q->reservations) &&
+	       (!q->reservations || lists_meet(jobview_reservation(v), q->reservations)) &&
 	       (!q->nodes || nodes_pass(q, msgview_text(jobview_alloc(v), PB_Alloc_nodes)));
 }
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/reserve.h"
 
 const struct core_job *core_job_find(const struct core *c, uint32_t job_id) { return job_find(c, job_id); }
 
@@ -220,6 +220,9 @@ Pb__NodeRecord *core_node_record(const struct core *c, uint32_t index)
 	free(m->partitions);
 	m->alloc_tres = tres_of_node(c, n, true);
 	m->cfg_tres = tres_of_node(c, n, false);
+	for (uint32_t i = n->resv_n; i-- > 0;)
+		if (n->resv[i].r->active)
+			xstr_set(&m->reservation, n->resv[i].r->rec->name);
 	m->gres_used = gres_used(c, n);
 	node_gres_used(n, m);
 	for (uint32_t p = 0; p < c->part_n; p++)

@@ -288,13 +288,23 @@ static void parts_drop(struct resv *r)
 	r->partial = false;
 }
 
+/* The first of AllowedPartitions, else the default. */
+static struct core_part *first_allowed(const struct core *c, const Pb__ReservationRecord *m)
+{
+	const char *list = m->allowed_partitions;
+	char *first = list && list[0] != '-' ? xstrndup(list, strcspn(list, ",")) : NULL;
+	struct core_part *p = first ? part_find(c, first) : NULL;
+	free(first);
+	return p ? p : part_default(c);
+}
+
 /* rec->nodes names them (SPEC_NODES), or NodeCnt, CoreCnt, TRES, partition and features say what to look for. */
 int resv_pick(struct core *c, struct resv *r, struct error *err)
 {
 	Pb__ReservationRecord *m = r->rec;
 	struct pick p = { .c = c, .r = r, .err = err, .cores = m->ask_cores, .nodes = m->ask_nodes };
 	struct bitset *cand = NULL;
-	struct core_part *part = m->partition && m->partition[0] ? part_find(c, m->partition) : part_default(c);
+	struct core_part *part = m->partition && m->partition[0] ? part_find(c, m->partition) : first_allowed(c, m);
 	bool named = r->flags & RESVF_SPEC_NODES, parts;
 	parts_drop(r);
 	bitset_destroy(r->nodes);
@@ -311,12 +321,11 @@ int resv_pick(struct core *c, struct resv *r, struct error *err)
 		rc = error_set(err, ESLURM_DEFAULT_PARTITION_NOT_SET, "no partition was named and none is the default");
 	if (rc >= 0 && named && parts)
 		p.nodes = bitset_count(cand);
-	if (rc >= 0 && !named) {
+	if (rc >= 0 && (!named || parts) && part) {
 		if (!m->partition || !m->partition[0])
 			xstr_set(&m->partition, part->rec->name);
-		if (parts) {
+		if (parts && !named)
 			bitset_and(cand, c->up);
-		}
 	}
 	if (rc >= 0)
 		rc = parts ? pick_parts(&p, cand) : named ? check_named(&p, cand) : pick_whole(&p, cand);

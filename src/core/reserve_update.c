@@ -50,24 +50,25 @@ static void list_with(char **list, const char *name, bool deny)
 	str_fini(&s);
 }
 
-/* Names move up (+) or down (-): denied, unspecified, allowed. */
-static int list_move(struct ask *a, char **list, const char *name, bool up, int code)
+/* Names move up (+) or down (-): denied, unspecified, allowed. kind: what the list was before: of those who may (+), may not (-), or 0 nobody. */
+static int list_move(struct ask *a, char **list, char kind, const char *name, bool up, int code)
 {
-	bool deny = *list && (*list)[0] == '-', in = resv_list_has(*list, name);
-	if (up ? deny && !in : *list && !deny && !in)
-		return no(a, code, "a reservation lists those who may use it or those who may not, not both");
-	if (up == !deny || !*list) {
+	bool deny = kind == '-', in = resv_list_has(*list, name);
+	if (up ? deny && !in : kind == '+' && !in)
+		return error_set(a->err, code, "%s", "");
+	if (up == !deny || !kind) {
 		if (!in)
 			list_with(list, name, !up);
 		return 0;
 	}
 	list_without(list, name);
-	return !*list && !deny ? no(a, code, "the last of those who may use the reservation cannot be taken off") : 0;
+	return 0;
 }
 
 static int set_who(struct ask *a, const char *v, char op, size_t at, int code)
 {
 	char **list = text_at(a, at), *copy = xstrdup(v), *pos = copy, *w;
+	char kind = !*list ? 0 : (*list)[0] == '-' ? '-' : '+';
 	bool moves = a->old && strpbrk(v, "+-") && (v[0] == '+' || v[0] == '-');
 	int rc = 0;
 	if (op == '=' && !moves) {
@@ -88,7 +89,7 @@ static int set_who(struct ask *a, const char *v, char op, size_t at, int code)
 		} else if (op == '-' && !a->old)
 			list_with(list, name, true);
 		else
-			rc = list_move(a, list, name, op == '-' ? false : !minus, code);
+			rc = list_move(a, list, kind, name, op == '-' ? false : !minus, code);
 	}
 	free(copy);
 	return rc;
@@ -336,9 +337,9 @@ static int check_flags(struct ask *a, uint64_t f)
 {
 	uint64_t often = f & RESVF_RECURRING;
 	if (often & (often - 1))
-		return no(a, ESLURM_NOT_SUPPORTED, "Reservation has multiple reoccurring flags. Please specify only one reoccurring flag");
+		return no(a, ESLURM_RESERVATION_NOT_SUPPORTED, "Reservation has multiple reoccurring flags. Please specify only one reoccurring flag");
 	if (f & (RESVF_REPLACE | RESVF_REPLACE_DOWN) && f & (RESVF_STATIC_ALLOC | RESVF_MAINT))
-		return no(a, ESLURM_NOT_SUPPORTED, "REPLACE and REPLACE_DOWN flags cannot be used with STATIC_ALLOC or MAINT flags");
+		return no(a, ESLURM_RESERVATION_NOT_SUPPORTED, "REPLACE and REPLACE_DOWN flags cannot be used with STATIC_ALLOC or MAINT flags");
 	if (f & (RESVF_REPLACE | RESVF_REPLACE_DOWN) && f & RESVF_SPEC_NODES)
 		return no(a, ESLURM_INVALID_NODE_NAME, "REPLACE or REPLACE_DOWN flags should be used with the NodeCnt reservation option; do not specify Nodes");
 	if (f & RESVF_TIME_FLOAT && (often || (!a->old && !a->floats)))
@@ -356,7 +357,7 @@ static int check_who(struct ask *a)
 {
 	const Pb__ReservationRecord *m = a->m;
 	if (!m->users && !m->accounts && !m->groups && !m->qos && !m->allowed_partitions)
-		return no(a, ESLURM_RESERVATION_INVALID, "Either Users/Groups, AllowedPartitions, QOS and/or Accounts must be specified");
+		return error_set(a->err, ESLURM_RESERVATION_EMPTY, "%s", "");
 	if (m->users && m->groups)
 		return no(a, ESLURM_INVALID_USER_ID, "Users and Groups are mutually exclusive");
 	return 0;

@@ -3,7 +3,7 @@
  * place in the queue again. */
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/reserve.h"
 
 enum who { WHO_PEND, WHO_ANY, WHO_OPER };
 struct change { struct core *c; struct core_job *j; const struct core_event *ev; Pb__JobDesc *d; bool reshape, depend; struct error *err; uint32_t throttle; bool has_throttle, now; };
@@ -299,6 +299,8 @@ static int change_apply(struct change *ch)
 		if ((r = submit_defaults(c, &k, a, ch->err)) >= 0)
 			xstr_set(&ch->d->partition, k.partition);
 	}
+	if (r >= 0 && ch->reshape && j->state == PB__JOB_STATE__PENDING)
+		r = resv_submit_check(c, j, ch->d, ch->err);
 	if (r >= 0 && ch->reshape)
 		r = job_reshape(c, j, ch->d, ch->err);
 	if (r >= 0 && ch->reshape && j->state == PB__JOB_STATE__PENDING && (r = possible_now(c, j, ch->err)) < 0)

@@ -230,6 +230,8 @@ static void add_options(struct envlist *e, const Pb__JobRecord *job, enum jobenv
 
 	for (size_t i = 0; i < sizeof(option_vars) / sizeof(option_vars[0]); i++)
 		add_option(e, d, &option_vars[i]);
+	if (job->resv_name) /* of several it named, or of none, the one it runs in */
+		envlist_set(e, "SLURM_JOB_RESERVATION", job->resv_name);
 	if (d->distribution && d->distribution[0])
 		envlist_setf(e, "SLURM_DISTRIBUTION", "%.*s", (int)strcspn(d->distribution, "="), d->distribution);
 	if (d->has_open_append && what == JOBENV_BATCH)
