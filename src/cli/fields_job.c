@@ -104,8 +104,7 @@ GET(group) { put_group(out, msgview_text(&JOB->rec, PB_JobRecord_group), jobview
 GET(user) { put_user(out, msgview_text(&JOB->rec, PB_JobRecord_user), jobview_num(JOB, PB_JobRecord_uid, 0)); }
 GET(licenses_alloc)
 {
-	struct slice s = jobview_is_pending(JOB) ? (struct slice){ 0 } : msgview_text(jobview_desc(JOB), f->arg);
-	put_slice_set(out, s, f->absent);
+	put_slice_set(out, jobview_is_pending(JOB) ? (struct slice){ 0 } : msgview_text(&JOB->rec, f->arg), f->absent);
 }
 GET(max_nodes) { put_u64(out, jobview_max_nodes(JOB)); }
 GET(min_cpus) { put_u64(out, jobview_min_cpus_node(JOB)); }

@@ -12,9 +12,9 @@
 #include "base/str.h"
 #include "cli/jobopt.h"
 
-#define TODO_MAX_SBATCH 37
-#define TODO_MAX_SALLOC 33
-#define TODO_MAX_SRUN 47
+#define TODO_MAX_SBATCH 36
+#define TODO_MAX_SALLOC 32
+#define TODO_MAX_SRUN 46
 
 static struct error err;
 static char storage[1024];

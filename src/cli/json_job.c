@@ -236,7 +236,7 @@ FN(job_state)
 			json_text(j, NULL, flag[i].word);
 	json_close(j);
 }
-FN(licenses_allocated) { json_str(j, key, jobview_is_pending(JOB) ? (struct slice){ 0 } : msgview_text(jobview_desc(JOB), PB_JobDesc_licenses)); }
+FN(licenses_allocated) { json_str(j, key, jobview_is_pending(JOB) ? (struct slice){ 0 } : msgview_text(&JOB->rec, PB_JobRecord_licenses_alloc)); }
 FN(mail_type)
 {
 	static const struct { const char *given, *word; } type[] = { { "BEGIN", "BEGIN" }, { "END", "END" }, { "FAIL", "FAIL" }, { "REQUEUE", "REQUEUE" },

@@ -32,6 +32,8 @@ void scontrol_resv_create(struct scontrol *s, int argc, char **argv);
 void scontrol_resv_update(struct scontrol *s, int argc, char **argv);
 void scontrol_resv_delete(struct scontrol *s, const char *typed, char *name);
 void scontrol_resv_show(struct scontrol *s, const char *id);
+/* "show licenses [NAME]" (scontrol_license.c) */
+void scontrol_licenses(struct scontrol *s, const char *id);
 
 /* Keywords: argv[0] is the keyword itself. */
 typedef void (*scontrol_fn)(struct scontrol *s, int argc, char **argv);

@@ -305,7 +305,7 @@ static void put_limit_lines(struct str *out, struct jobview *v, const struct sco
 	str_add(out, jobview_exclusive(v));
 	kv_num(out, " Contiguous=", msgview_num(d, PB_JobDesc_contiguous, 0));
 	kv_text(out, " Licenses=", msgview_text(d, PB_JobDesc_licenses), "(null)");
-	kv_text(out, " LicensesAlloc=", jobview_is_pending(v) ? (struct slice){ 0 } : msgview_text(d, PB_JobDesc_licenses), "(null)");
+	kv_text(out, " LicensesAlloc=", jobview_is_pending(v) ? (struct slice){ 0 } : msgview_text(&v->rec, PB_JobRecord_licenses_alloc), "(null)");
 	kv_text(out, " Network=", msgview_text(d, PB_JobDesc_network), "(null)");
 	str_add(out, NL(s));
 }

@@ -447,14 +447,13 @@ static void show_daemons(struct scontrol *s, const char *id)
 }
 
 static void show_nothing(struct scontrol *s, const char *id) { }
-static void show_no_licenses(struct scontrol *s, const char *id) { printf("No licenses configured in Slurm.\n"); }
 
 /* Unique prefixes of at least `min` letters are accepted. `fn` NULL: known to the reference, not working yet. */
 static const struct entity { const char *name; size_t min; show_fn fn; } entities[] = {
 	{ "aliases", 1, show_aliases }, { "assoc_mgr", 2, NULL }, { "bbstat", 2, NULL }, { "burstbuffer", 2, show_nothing },
 	{ "config", 1, show_config }, { "daemons", 2, show_daemons }, { "dwstat", 2, NULL }, { "federations", 1, show_nothing },
 	{ "hostlistsorted", 9, show_hostlist_sorted }, { "hostlist", 5, show_hostlist }, { "hostnames", 5, show_hostnames },
-	{ "jobs", 1, show_job }, { "jobid", 4, show_job }, { "licenses", 2, show_no_licenses }, { "nodes", 1, show_node },
+	{ "jobs", 1, show_job }, { "jobid", 4, show_job }, { "licenses", 2, scontrol_licenses }, { "nodes", 1, show_node },
 	{ "nodename", 5, show_node }, { "partitions", 1, show_part }, { "partitionname", 10, show_part }, { "reservations", 1, scontrol_resv_show },
 	{ "reservationname", 12, scontrol_resv_show }, { "slurmd", 2, NULL }, { "steps", 2, show_step }, { "stepid", 5, show_step },
 	{ "topology", 1, show_nothing }, { "topoconf", 5, NULL },
@@ -483,7 +482,7 @@ void scontrol_show(struct scontrol *s, int argc, char **argv)
 		scontrol_fail(s, "invalid entity:%s for keyword:%s", name, argv[0]);
 	else if (!e->fn)
 		scontrol_fail(s, "scontrol: error: show %s is not supported yet", e->name);
-	else if ((s->json || s->yaml) && e->fn != show_job && e->fn != show_node && e->fn != show_part && e->fn != show_step && e->fn != scontrol_resv_show)
+	else if ((s->json || s->yaml) && e->fn != show_job && e->fn != show_node && e->fn != show_part && e->fn != show_step && e->fn != scontrol_resv_show && e->fn != scontrol_licenses)
 		scontrol_fail(s, "scontrol: error: show %s with --json or --yaml is not supported yet", e->name);
 	else
 		e->fn(s, id && *id ? id : NULL);

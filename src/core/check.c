@@ -143,4 +143,5 @@ void core_check(const struct core *c)
 	}
 	assert(unpromised == c->unpromised_n && queued == in_trees);
 	check_arrays(c);
+	license_check_all(c);
 }

@@ -31,12 +31,15 @@ static void params_load(struct core *c, const struct core_params *p)
 	c->params.cluster = keep_str(p->cluster);
 	c->params.gres_types = keep_str(p->gres_types);
 	c->params.tres_extra = keep_str(p->tres_extra);
+	c->params.licenses = keep_str(p->licenses);
 	c->gpu = atom_get(c, "gpu");
 	c->params.zone.change = p->zone.n ? xmemdup(p->zone.change, p->zone.n * sizeof *p->zone.change) : NULL;
 	free((void *)old.zone.change);
 	free((char *)old.cluster);
 	free((char *)old.gres_types);
 	free((char *)old.tres_extra);
+	free((char *)old.licenses);
+	license_config(c, p->licenses);
 	if (!c->configured && p->first_job_id > c->next_id)
 		c->next_id = p->first_job_id;
 	for (char *list = xstrdup(p->gres_types ? p->gres_types : ""), *at = list, *w; ; ) {

@@ -60,6 +60,7 @@ struct core_params {
 	uint32_t resv_over_run_min;       /* ResvOverRun; UINT32_MAX: jobs outlive their reservation */
 	struct zone zone;                 /* local time, for what recurs (model/zone.h); copied */
 	uint32_t hash_seed;
+	const char *licenses;             /* Licenses */
 };
 
 enum core_event_type {
@@ -206,6 +207,9 @@ Pb__ReservationRecord *core_resv_by_id(const struct core *c, uint32_t id); /* NU
 size_t core_step_records(const struct core *c, uint32_t job_id, Pb__StepRecord ***ret);
 /* Counters for sdiag: name and value of row i; false past the end. */
 bool core_counter(const struct core *c, size_t i, const char **ret_name, int64_t *ret_value);
+/* Licenses in the order of the configuration; false past the end. */
+struct core_license { const char *name; uint32_t total, used, reserved; };
+bool core_license(const struct core *c, size_t i, struct core_license *ret);
 /* Everything that holds a job back, or how it ended. Who asks decides how much of others is told. Freed with pb__why_job__free_unpacked(r, NULL). */
 struct core_why_ask { uint32_t uid; bool oper, hide_jobs, hide_nodes, brief; };
 Pb__WhyJob *core_why(const struct core *c, const struct core_job *j, const struct core_why_ask *ask);

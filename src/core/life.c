@@ -66,11 +66,13 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 	if (j->x) {
 		xfree(j->x->why);
 		xfree(j->x->causes);
+		xfree(j->x->lic_was);
 		xfree(j->x->nodes);
 		xfree(j->x->tres_alloc);
 		j->x->end_reason = j->x->derived_exit = j->x->derived_status = 0;
 	}
 	resv_job_started(c, j);
+	license_take(c, j);
 	job_set_limit_timer(c, j);
 	array_running(c, j, 1);
 	c->started++;
@@ -154,7 +156,7 @@ static void drop_alloc(struct core *c, struct core_job *j)
 	free(x->nodes);
 	free(x->tres_alloc);
 	x->nodes = job_nodes_text(c, j);
-	x->tres_alloc = tres_of_alloc(c, j);
+	x->tres_alloc = license_job_tres(c, j, tres_of_alloc(c, j));
 	x->nodes_n = j->alloc->n;
 	x->cpus_n = j->alloc->cpus;
 	if (j->blob_stale)
@@ -190,6 +192,7 @@ void life_finish(struct core *c, struct core_job *j)
 static void steps_and_counters(struct core *c, struct core_job *j)
 {
 	step_finish_all(c, j);
+	license_return(c, j);
 	resv_job_left(c, j);
 	array_running(c, j, -1);
 	j->kill_ms = 0;
@@ -541,11 +544,13 @@ void life_restored(struct core *c, struct core_job *j)
 		if (j->time_min == TIME_INFINITE)
 			j->end = end;
 		array_running(c, j, 1);
+		license_restore(c, j);
 		j->unconfirmed = j->batch;
 		if (j->batch)
 			step_special(c, j, STEP_BATCH);
 	} else if (j->state == PB__JOB_STATE__SUSPENDED) {
 		array_running(c, j, 1);
+		license_restore(c, j);
 	} else if (job_state_is_final(j->state)) {
 		predict_learn(c, j);
 		if (!j->alloc)

@@ -284,6 +284,8 @@ struct alloc *place_now(struct core *c, struct core_job *j, uint32_t minutes, st
 {
 	struct resv *in[RESV_USE_MAX + 1];
 	shape_refresh(c, j->shape);
+	if (!license_room(c, &j->shape->lic))
+		return NULL;
 	uint32_t n = resv_choices(c, j->shape, in);
 	for (uint32_t i = 0; i < n; i++) {
 		struct alloc *a = !in[i] || resv_open(c, in[i]) ? place_in(c, j, minutes, in[i], ret_part) : NULL;

@@ -72,6 +72,8 @@ static uint32_t shown_reason(const struct core_job *j)
 		return j->wait;
 	if (j->shown)
 		return j->shown;
+	if (j->shape->lic_short)
+		return REASON_LICENSES;
 	return j->shape->tried ? REASON_PRIORITY : REASON_NONE; /* behind a head that was looked at */
 }
 

@@ -144,6 +144,11 @@ static void record_extra(const struct core *c, Pb__JobRecord *m, const struct co
 		return;
 	m->why = x->why;
 	m->causes = x->causes;
+	if ((x->lic_n || x->lic_was) && j->state != PB__JOB_STATE__PENDING) {
+		char *t = license_text(c, j);
+		m->licenses_alloc = arena_strdup(a, t);
+		free(t);
+	}
 	m->fail_node = x->fail_node;
 	m->system_comment = x->comment_sys;
 	if (x->end_reason)
@@ -247,9 +252,9 @@ void record_encode(const struct core *c, struct core_job *j)
 	struct arena *a = effects_arena(own);
 	pb__job_record__init(&m);
 	if (!j->shape->tres_req)
-		j->shape->tres_req = tres_of_request(c, j->shape);
+		j->shape->tres_req = license_tres(c, tres_of_request(c, j->shape), j->shape->lic.w, j->shape->lic.n);
 	record_fill(c, &m, j, sluid, a);
-	char *tres = j->alloc ? tres_of_alloc(c, j) : NULL;
+	char *tres = j->alloc ? license_job_tres((struct core *)c, j, tres_of_alloc(c, j)) : NULL;
 	if (tres)
 		m.tres_alloc = tres;
 	size_t len = pb__job_record__get_packed_size(&m);
@@ -435,6 +440,8 @@ static void restore_plain(struct core *c, struct core_job *j, const Pb__JobRecor
 		xstr_set(&job_x(j)->why, m->why);
 	if (m->causes)
 		xstr_set(&job_x(j)->causes, m->causes);
+	if (m->licenses_alloc)
+		xstr_set(&job_x(j)->lic_was, m->licenses_alloc);
 	if (m->fail_node)
 		xstr_set(&job_x(j)->fail_node, m->fail_node);
 	if (m->dependency_left && m->dependency_left[0])

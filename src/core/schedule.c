@@ -309,6 +309,16 @@ static void pass_count(struct core_passes *p, int64_t depth, int64_t queue)
 	p->queue_sum += queue;
 }
 
+/* Short of licenses: it waits for those, and nobody waits behind it. */
+static void head_unlicensed(struct core *c, struct shape *s, struct core_job *j)
+{
+	unpromised_drop(c, s);
+	promise_drop(c, j);
+	s->dirty = false;
+	s->tried = s->lic_short = true;
+	j->shown = REASON_LICENSES;
+}
+
 void sched_run(struct core *c, uint32_t budget)
 {
 	int64_t depth = 0, queue;
@@ -327,6 +337,11 @@ void sched_run(struct core *c, uint32_t budget)
 		struct core_part *p = NULL;
 		bool may = true;
 		uint32_t minutes = j->time_min;
+		s->lic_short = false;
+		if (!license_room(c, &s->lic)) {
+			head_unlicensed(c, s, j);
+			continue;
+		}
 		struct alloc *a = place_checked(c, s, j, minutes, &p, &budget, &may);
 		if (!a && may && s->least_min && c->params.backfill)
 			a = sched_place_shorter(c, s, j, &p, &budget, &may, &minutes);

@@ -9,7 +9,7 @@
 	X(min_cpus_node) X(sockets_per_node) X(cores_per_socket) X(threads_per_core) X(mem_per_node) X(mem_per_cpu) X(tmp_disk) \
 	X(time_limit_min) X(time_min_min) X(ntasks_per_tres) X(contiguous) X(overcommit) X(spread_job) X(use_min_nodes) X(oversubscribe)
 #define KEY_STRINGS(X) X(partition) X(tres_per_job) X(tres_per_node) X(tres_per_socket) X(tres_per_task) X(cpus_per_tres) X(mem_per_tres) \
-	X(features) X(req_nodes) X(exc_nodes) X(exclusive) X(distribution) X(gres_flags)
+	X(features) X(req_nodes) X(exc_nodes) X(exclusive) X(licenses) X(distribution) X(gres_flags)
 
 /* Nodes shared only with jobs of the same user: then it matters whose job it is. */
 static bool by_user(const struct core *c, const Pb__JobDesc *d)
@@ -82,9 +82,7 @@ static int task_wants(struct core *c, struct shape *s, const char *text, struct 
 				r = error_set(err, ESLURM_INVALID_GRES, "\"%s\" is not a number of CPUs a task", w);
 			else
 				s->cpus_per_task = (uint32_t)n;
-		} else if (str_starts(w, "license/"))
-			r = error_set(err, ESLURM_INVALID_LICENSES, "licenses a task (\"%s\") are not supported yet", w);
-		else if (w[0])
+		} else if (w[0] && !str_starts(w, "license/")) /* those are license_per_task's */
 			str_add_sep(&rest, ",", w);
 	}
 	if (r >= 0)
@@ -206,7 +204,7 @@ static int shape_fill(struct core *c, struct shape *s, const Pb__JobDesc *d, str
 	if ((r = wants_parse(c, d->tres_per_job, &s->job, err)) < 0 || (r = wants_parse(c, d->tres_per_node, &s->node, err)) < 0 ||
 	    (r = wants_parse(c, d->tres_per_socket, &s->socket, err)) < 0 || (r = task_wants(c, s, d->tres_per_task, err)) < 0)
 		return r;
-	if ((r = wants_once(c, s, err)) < 0)
+	if ((r = wants_once(c, s, err)) < 0 || (r = license_parse(c, d->licenses, &s->lic, err)) < 0)
 		return r;
 	if ((r = per_gpu(d->cpus_per_tres, "cpus-per-tres", &n, err)) < 0)
 		return r;
@@ -235,6 +233,7 @@ static void shape_free(struct shape *s)
 		bitset_destroy(s->able[i]);
 	}
 	bitset_destroy(s->required);
+	license_wants_fini(&s->lic);
 	free(s->features);
 	free(s->req_nodes);
 	free(s->exc_nodes);

@@ -132,6 +132,9 @@ struct core_part {
 /* --- requests -------------------------------------------------------------------------------- */
 struct want { uint32_t name, type; uint64_t count; };
 struct wants { struct want w[WANT_MAX]; uint32_t n; };
+struct lic_want { uint32_t name, count; };           /* name: atom */
+struct lic_wants { struct lic_want *w; uint32_t n; bool any; }; /* any: one of them is enough */
+struct license { uint32_t name, total, used; };
 
 /* What placement needs to know; equal requests share one. Key: the packed JobDesc with only these fields, and part_mask. */
 struct shape {
@@ -155,6 +158,8 @@ struct shape {
 	uint32_t cpus_per_gpu;
 	uint64_t mem_per_gpu;
 	char *features, *req_nodes, *exc_nodes;
+	struct lic_wants lic;
+	bool lic_short;             /* its head lacks a license */
 	char *resv_key;             /* reservations its jobs name, or are let into (resv_key); NULL: none */
 	uint8_t resv_shown;         /* its head waits because of reservations: 1 of other jobs, 2 for maintenance */
 	struct bitset *required;    /* -w, NULL: none */
@@ -206,6 +211,9 @@ struct promise {                /* a planned start */
 struct job_extra {              /* what few jobs have */
 	char *why, *fail_node, *dependency, *dep_left, *comment_sys, *wait_text;
 	char *resv;                 /* name of the reservation it runs or ran in */
+	struct lic_want *lic;       /* licenses it holds */
+	uint32_t lic_n;
+	char *lic_was;              /* those it held */
 	char *causes;               /* of an ended job: a line for each step that failed */
 	char *nodes, *tres_alloc;   /* of an ended job, whose alloc is gone */
 	uint32_t nodes_n, cpus_n;
@@ -352,6 +360,8 @@ struct core {
 	struct core_job *end_first, *end_last;
 	struct idem *idems, *idem_first, *idem_last;
 	struct idem_page *idem_page; /* being filled */
+	struct license *lic;
+	uint32_t lic_n;
 	struct step_wait *step_waits;
 	struct timer *timer;
 	size_t timer_n, timer_cap;
@@ -558,6 +568,26 @@ void life_job_done(struct core *c, const struct core_event *ev);
 void life_purge(struct core *c);
 void life_restored(struct core *c, struct core_job *j);
 void life_finish(struct core *c, struct core_job *j);           /* nothing is left on any node */
+
+/* license.c */
+void license_config(struct core *c, const char *text);
+/* "a:2,b" or "a|b"; that the names exist and are enough is license_check's. The list is the caller's. */
+int license_parse(struct core *c, const char *text, struct lic_wants *ret, struct error *err);
+void license_wants_fini(struct lic_wants *l);
+int license_check(const struct core *c, const struct lic_wants *l, struct error *err);
+uint32_t license_free(const struct core *c, uint32_t name);
+bool license_room(const struct core *c, const struct lic_wants *l);
+void license_take(struct core *c, struct core_job *j);         /* at the start */
+void license_return(struct core *c, struct core_job *j);       /* at the end; who waits for licenses is looked at again */
+/* Other licenses for a job that has started, if they are free once it has given back its own. */
+int license_retake(struct core *c, struct core_job *j, const struct lic_wants *l, struct error *err);
+void license_restore(struct core *c, struct core_job *j);      /* a job that was running holds again what its record says */
+char *license_text(const struct core *c, const struct core_job *j);  /* "a:2,b:1" held (or last held), malloc'd or NULL */
+/* Appends license/NAME=N to a TRES string (malloc'd, taken over) where AccountingStorageTRES names them. */
+char *license_tres(const struct core *c, char *tres, const struct lic_want *w, uint32_t n);
+char *license_job_tres(struct core *c, const struct core_job *j, char *tres);   /* so, with what the job holds or held */
+void license_per_task(Pb__JobDesc *d, struct arena *a);
+void license_check_all(const struct core *c);
 
 /* why_end.c: remembers which steps failed, before they are forgotten */
 void why_steps_keep(const struct core *c, struct core_job *j);

@@ -138,7 +138,7 @@ static void answer_job(struct core *c, const struct core_event *ev, struct core_
 struct refused { size_t offset; const char *option; };
 #define NOT_YET(f, option) { offsetof(Pb__JobDesc, f), option }
 static const struct refused refused_strings[] = {
-	NOT_YET(licenses, "--licenses"), NOT_YET(prefer, "--prefer"), NOT_YET(batch_features, "--batch"),
+	NOT_YET(prefer, "--prefer"), NOT_YET(batch_features, "--batch"),
 	NOT_YET(cluster_features, "--cluster-constraint"), NOT_YET(resources, "--resources"), NOT_YET(bcast, "--bcast"),
 };
 
@@ -276,6 +276,7 @@ int submit_defaults(struct core *c, Pb__JobDesc *d, struct arena *a, struct erro
 	d->partition = arena_strdup(a, names.data);
 	str_fini(&names);
 	default_per_gpu(part[0], d, a);
+	license_per_task(d, a);
 	default_memory(c, part[0], d);
 	memory_takes_cpus(c, part[0], d);
 	if (part[0]->exclusive && !d->exclusive)
@@ -488,6 +489,8 @@ static int submit_make(struct core *c, const struct core_event *ev, Pb__JobDesc 
 	int r = resv_submit_check(c, j, d, err);
 	if (r >= 0)
 		r = job_reshape(c, j, d, err);
+	if (r >= 0)
+		r = license_check(c, &j->shape->lic, err);
 	if (r >= 0)
 		r = check_possible(c, j, err);
 	if (r >= 0 && d->reservation && d->reservation[0])

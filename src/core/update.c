@@ -6,7 +6,7 @@
 #include "core/reserve.h"
 
 enum who { WHO_PEND, WHO_ANY, WHO_OPER };
-struct change { struct core *c; struct core_job *j; const struct core_event *ev; Pb__JobDesc *d; bool reshape, depend; struct error *err; uint32_t throttle; bool has_throttle, now; };
+struct change { struct core *c; struct core_job *j; const struct core_event *ev; Pb__JobDesc *d; bool reshape, depend, licenses; struct error *err; uint32_t throttle; bool has_throttle, now; };
 typedef int (*set_fn)(struct change *ch, const char *key, const char *v, size_t at, size_t has);
 
 static int bad(struct change *ch, const char *key, const char *v, const char *want)
@@ -216,6 +216,32 @@ static int set_NICE(struct change *ch, const char *key, const char *v, size_t at
 	return 0;
 }
 
+static int set_LICENSES(struct change *ch, const char *key, const char *v, size_t at, size_t has)
+{
+	struct lic_wants l;
+	int r = license_parse(ch->c, v, &l, ch->err);
+	if (r >= 0)
+		r = license_check(ch->c, &l, ch->err);
+	if (r >= 0 && ch->j->state != PB__JOB_STATE__PENDING && !ch->ev->by.oper)
+		r = error_set(ch->err, ESLURM_ACCESS_DENIED, "only operators may change the licenses of a job that has started");
+	license_wants_fini(&l);
+	ch->licenses = true;
+	return r < 0 ? r : set_WORD(ch, key, v, at, has);
+}
+
+/* Of a job that has started: others instead of those it holds. */
+static int licenses_apply(struct change *ch)
+{
+	struct lic_wants l;
+	if (!ch->licenses || ch->j->state == PB__JOB_STATE__PENDING)
+		return 0;
+	int r = license_parse(ch->c, ch->d->licenses, &l, ch->err);
+	if (r >= 0)
+		r = license_retake(ch->c, ch->j, &l, ch->err);
+	license_wants_fini(&l);
+	return r;
+}
+
 static int set_DEPEND(struct change *ch, const char *key, const char *v, size_t at, size_t has)
 {
 	ch->depend = true;
@@ -242,6 +268,7 @@ static const struct { const char *key; set_fn fn; size_t at, has; enum who who; 
 #define HAS_NUMBER(f) offsetof(Pb__JobDesc, has_##f)
 #define HAS_WORD HAS_TEXT
 #define HAS_DEPEND HAS_TEXT
+#define HAS_LICENSES HAS_TEXT
 #define HAS_THROTTLE HAS_TEXT
 #define HAS_NUM HAS_NUMBER
 #define HAS_NODES HAS_NUMBER
@@ -292,8 +319,8 @@ static int change_apply(struct change *ch)
 	struct core *c = ch->c;
 	struct core_job *j = ch->j;
 	Pb__JobDesc *old = job_desc(j);
-	int r = 0;
-	if (ch->reshape && ch->d->partition) {
+	int r = licenses_apply(ch);
+	if (r >= 0 && ch->reshape && ch->d->partition) {
 		struct arena *a = fx_arena(c);
 		Pb__JobDesc k = *ch->d;
 		if ((r = submit_defaults(c, &k, a, ch->err)) >= 0)

@@ -330,6 +330,46 @@ static void partitions(struct why *w)
 	}
 }
 
+/* --- licenses --------------------------------------------------------------------------------- */
+
+static void license_holders(struct why *w, Pb__WhyItem *item, uint32_t name)
+{
+	uint32_t told = 0;
+	for (uint64_t cur = 0; told < 8;) {
+		const struct core_job *o = core_job_next(w->c, &cur);
+		if (!o)
+			break;
+		for (uint32_t i = 0; o->x && i < o->x->lic_n; i++)
+			if (o->x->lic[i].name == name) {
+				why_holder(w, item, o, "running", o->alloc ? o->alloc->n : 0, 0, o->time_min == TIME_INFINITE ? 0 : job_end_ms(w->c, o) / 1000);
+				told++;
+			}
+	}
+}
+
+static void licenses(struct why *w)
+{
+	const struct lic_wants *l = &w->j->shape->lic;
+	if (license_room(w->c, l))
+		return;
+	for (uint32_t i = 0; i < l->n; i++) {
+		const char *name = atom_text(w->c, l->w[i].name);
+		uint32_t left = license_free(w->c, l->w[i].name), total = 0;
+		struct core_license k;
+		if (left >= l->w[i].count)
+			continue;
+		for (size_t x = 0; core_license(w->c, x, &k); x++)
+			total = !strcmp(k.name, name) ? k.total : total;
+		Pb__WhyItem *item = why_condition(w, "licenses", "%u of license %s %s asked for%s, %u of %u are free", l->w[i].count, name, l->w[i].count == 1 ? "is" : "are", l->any ? " (one of several would do)" : "", left, total);
+		why_text(item, "license", name);
+		why_number(item, "asked", l->w[i].count);
+		why_number(item, "free", left);
+		why_number(item, "total", total);
+		license_holders(w, item, l->w[i].name);
+		why_clears(item, 0, total < l->w[i].count ? "fewer of them: there are no more" : "jobs that hold them end");
+	}
+}
+
 /* --- its place in the queue ------------------------------------------------------------------- */
 
 static const struct core_job *job_at(const struct tree_node *n) { return (const struct core_job *)((const char *)n - offsetof(struct core_job, qnode)); }
@@ -454,11 +494,12 @@ static void pending(struct why *w)
 	dependencies(w);
 	times(w);
 	array_throttle(w);
+	licenses(w);
 	partitions(w);
 	queue_items(w);
 	if (!w->out->n_condition)
 		why_condition(w, "starting", "nothing holds it back: it starts with the next pass of the scheduler");
-	if (!w->ask->brief && w->j->qnode.in && !may_start(w))
+	if (!w->ask->brief && w->j->qnode.in && license_room(w->c, &w->j->shape->lic) && !may_start(w))
 		why_hints(w);
 }
 

@@ -112,5 +112,6 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->favor_small = conf_bool(c, CONF_PriorityFavorSmall);
 	p->config_overrides = conf_has(c, CONF_SlurmdParameters, "config_overrides");
 	p->resv_over_run_min = conf_num(c, CONF_ResvOverRun) >= 65533 ? UINT32_MAX : num(c, CONF_ResvOverRun);
+	p->licenses = conf_str(c, CONF_Licenses);
 	p->hash_seed = 0x62657274;
 }

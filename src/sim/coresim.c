@@ -80,6 +80,7 @@ static void submit(struct sim *s)
 	d.partition = (char *)(chance(s, 20) ? "short,main" : chance(s, 30) ? "short" : chance(s, 10) ? "shared" : chance(s, 5) ? "own" : NULL);
 	submit_placement(s, &d);
 	d.req_nodes = (char *)(chance(s, 4) ? "n1,n3" : NULL);
+	d.licenses = (char *)(chance(s, 6) ? "la:2" : chance(s, 6) ? "la|lb" : chance(s, 3) ? "lb,la" : NULL);
 	d.features = (char *)(chance(s, 8) ? "big|fast" : NULL);
 	d.has_hold = d.hold = chance(s, 4);
 	d.has_requeue = chance(s, 30);
@@ -445,6 +446,7 @@ int main(int argc, char **argv)
 	s.w.params.bf_plan_all = seed % 10 == 2;
 	s.w.params.priority_multifactor = seed % 3 == 0;
 	s.w.params.weight_age = 1000;
+	s.w.params.licenses = "la:3,lb";
 	world_build(&s);
 	world_start(&s.w);
 	for (uint64_t i = 0; i < events; i++) {

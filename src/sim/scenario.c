@@ -233,6 +233,11 @@ static void do_set(struct play *p)
 			q->def_mem_per_cpu = num(p, p->word[i] + 10);
 			found = true;
 		}
+		if (!strncmp(p->word[i], "licenses=", 9)) {
+			xstr_set(&p->w.licenses, p->word[i] + 9);
+			q->licenses = p->w.licenses;
+			found = true;
+		}
 		if (!found)
 			fail(p, "setting \"%s\" is not known", p->word[i]);
 	}

@@ -55,6 +55,8 @@ void world_fini(struct world *w)
 		free(k);
 	}
 	answers_free(w);
+	free(w->licenses);
+	free(w->tres);
 	while (w->queue) {
 		struct world_event *e = w->queue;
 		w->queue = e->next;

@@ -30,6 +30,7 @@ struct world {
 	size_t resv_kept_n, resv_kept_cap;
 	struct answer *answers;               /* token -> reply */
 	struct str log;
+	char *licenses, *tres;                /* owned, where params point to them */
 	uint64_t steps, launches, terminates;
 	uint32_t signal_job, signal;          /* the last signal for a job's processes; signals counts them */
 	uint64_t signals;

@@ -10,6 +10,7 @@
 #include "proto/job.pb-c.h"
 #include "proto/node.pb-c.h"
 #include "proto/step.pb-c.h"
+#include "proto/queue.pb-c.h"
 #include "proto/why.pb-c.h"
 #include "wire/rpc.h"
 

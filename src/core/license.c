@@ -1,0 +1,319 @@
+/* license.c - licences: counted by name for the whole cluster, taken when a job starts, given back when it ends
+ * A request is part of the shape ("a:2,b" all of them, "a:2|b" the first that is free). A head that lacks one waits with reason Licenses and holds
+ * nobody up; when some are given back the shapes that want licences are looked at again. Invariant: used is the sum over jobs that hold some. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/state.h"
+
+static struct license *license_find(const struct core *c, uint32_t name)
+{
+	for (uint32_t i = 0; i < c->lic_n; i++)
+		if (c->lic[i].name == name)
+			return &c->lic[i];
+	return NULL;
+}
+
+/* "name", "name:2", "name=2", "name@server:2". */
+static int word_parse(struct core *c, char *word, uint32_t *ret_name, uint32_t *ret_count, struct error *err)
+{
+	char *at = strpbrk(word, ":=");
+	unsigned long long n = 1;
+	if (at) {
+		*at++ = 0;
+		if (str_to_u64(at, 0, UINT32_MAX - 1, &n) < 0)
+			return error_set(err, ESLURM_INVALID_LICENSES, "\"%s\" is not a number of licenses (%s)", at, word);
+	}
+	if (!word[0] || word[strcspn(word, " \t*|")])
+		return error_set(err, ESLURM_INVALID_LICENSES, "\"%s\" is not the name of a license", word);
+	*ret_name = atom_get(c, word);
+	*ret_count = (uint32_t)n;
+	return 0;
+}
+
+void license_config(struct core *c, const char *text)
+{
+	struct license *old = c->lic;
+	uint32_t old_n = c->lic_n;
+	char *copy = xstrdup(text ? text : ""), *at = copy, *w;
+	size_t cap = 0;
+	c->lic = NULL;
+	c->lic_n = 0;
+	while ((w = str_next(&at, ","))) {
+		uint32_t name, count;
+		struct error err = { 0 };
+		w = str_trim(w);
+		if (!w[0])
+			continue;
+		if (word_parse(c, w, &name, &count, &err) < 0) {
+			fx_log(c, LOG_L_ERROR, "Licenses: %s; it is left out", err.line);
+			continue;
+		}
+		struct license *l = license_find(c, name);
+		if (!l) {
+			c->lic = xgrow(c->lic, &cap, c->lic_n + 1, sizeof *c->lic);
+			l = &c->lic[c->lic_n++];
+			*l = (struct license){ .name = name };
+		}
+		l->total = count;
+	}
+	for (uint32_t i = 0; i < old_n; i++) { /* what runs keeps what it has, whatever the new total */
+		struct license *l = license_find(c, old[i].name);
+		if (!l && old[i].used) {
+			c->lic = xgrow(c->lic, &cap, c->lic_n + 1, sizeof *c->lic);
+			l = &c->lic[c->lic_n++];
+			*l = (struct license){ .name = old[i].name };
+		}
+		if (l)
+			l->used = old[i].used;
+	}
+	free(copy);
+	free(old);
+}
+
+/* Adds to what is wanted already of the same name. */
+static void want_add(struct lic_wants *l, uint32_t name, uint32_t count)
+{
+	for (uint32_t i = 0; !l->any && i < l->n; i++)
+		if (l->w[i].name == name) {
+			l->w[i].count += count;
+			return;
+		}
+	l->w = xrealloc(l->w, (l->n + 1) * sizeof *l->w);
+	l->w[l->n++] = (struct lic_want){ name, count };
+}
+
+int license_parse(struct core *c, const char *text, struct lic_wants *ret, struct error *err)
+{
+	*ret = (struct lic_wants){ 0 };
+	if (!text || !text[0])
+		return 0;
+	ret->any = strchr(text, '|') != NULL;
+	if (ret->any && strchr(text, ','))
+		return error_set(err, ESLURM_INVALID_LICENSES, "licenses \"%s\": ',' (and) and '|' (or) cannot be used together", text);
+	char *copy = xstrdup(text), *at = copy, *w;
+	int r = 0;
+	while (r >= 0 && (w = str_next(&at, ",|"))) {
+		uint32_t name, count;
+		if (!w[0])
+			continue;
+		if ((r = word_parse(c, w, &name, &count, err)) >= 0 && count)
+			want_add(ret, name, count);
+	}
+	free(copy);
+	if (r < 0)
+		license_wants_fini(ret);
+	return r;
+}
+
+void license_wants_fini(struct lic_wants *l)
+{
+	xfree(l->w);
+	l->n = 0;
+}
+
+int license_check(const struct core *c, const struct lic_wants *l, struct error *err)
+{
+	for (uint32_t i = 0; i < l->n; i++) {
+		const struct license *k = license_find(c, l->w[i].name);
+		if (!k)
+			return error_set(err, ESLURM_INVALID_LICENSES, "license \"%s\" does not exist", atom_text(c, l->w[i].name));
+		if (l->w[i].count > k->total)
+			return error_set(err, ESLURM_INVALID_LICENSES, "%u of license \"%s\" are asked for, there are %u", l->w[i].count, atom_text(c, l->w[i].name), k->total);
+	}
+	return 0;
+}
+
+uint32_t license_free(const struct core *c, uint32_t name)
+{
+	const struct license *l = license_find(c, name);
+	return l && l->total > l->used ? l->total - l->used : 0;
+}
+
+bool license_room(const struct core *c, const struct lic_wants *l)
+{
+	bool one = !l->n;
+	for (uint32_t i = 0; i < l->n; i++) {
+		bool fits = license_free(c, l->w[i].name) >= l->w[i].count;
+		if (!fits && !l->any)
+			return false;
+		one = one || fits;
+	}
+	return one;
+}
+
+static void hold(struct core *c, struct core_job *j, uint32_t name, uint32_t count)
+{
+	struct job_extra *x = job_x(j);
+	struct license *l = license_find(c, name);
+	if (!l) { /* held when it was still configured */
+		c->lic = xrealloc(c->lic, (c->lic_n + 1) * sizeof *c->lic);
+		l = &c->lic[c->lic_n++];
+		*l = (struct license){ .name = name };
+	}
+	l->used += count;
+	x->lic = xrealloc(x->lic, (x->lic_n + 1) * sizeof *x->lic);
+	x->lic[x->lic_n++] = (struct lic_want){ name, count };
+}
+
+static void take(struct core *c, struct core_job *j, const struct lic_wants *l)
+{
+	for (uint32_t i = 0; i < l->n; i++) {
+		if (l->any && license_free(c, l->w[i].name) < l->w[i].count)
+			continue;
+		hold(c, j, l->w[i].name, l->w[i].count);
+		if (l->any)
+			break;
+	}
+}
+
+void license_return(struct core *c, struct core_job *j)
+{
+	if (!j->x || !j->x->lic_n)
+		return;
+	xfree(j->x->lic_was);
+	j->x->lic_was = license_text(c, j);
+	for (uint32_t i = 0; i < j->x->lic_n; i++) {
+		struct license *l = license_find(c, j->x->lic[i].name);
+		assert(l && l->used >= j->x->lic[i].count);
+		l->used -= j->x->lic[i].count;
+	}
+	xfree(j->x->lic);
+	j->x->lic_n = 0;
+	for (struct tree_node *n = tree_first(&c->shapes_active); n; n = tree_next(n)) {
+		struct shape *s = (struct shape *)((char *)n - offsetof(struct shape, anode));
+		if (s->lic_short)
+			sched_shape(c, s);
+	}
+}
+
+void license_take(struct core *c, struct core_job *j) { take(c, j, &j->shape->lic); }
+
+int license_retake(struct core *c, struct core_job *j, const struct lic_wants *l, struct error *err)
+{
+	struct lic_wants own = { 0 };
+	char *had = license_text(c, j);
+	(void)license_parse(c, j->x && j->x->lic_n ? had : NULL, &own, NULL);
+	license_return(c, j);
+	bool room = license_room(c, l);
+	take(c, j, room ? l : &own);
+	license_wants_fini(&own);
+	free(had);
+	if (j->x)
+		xfree(j->x->lic_was);
+	return room ? 0 : error_set(err, ESLURM_INVALID_LICENSES, "not so many licenses are free now");
+}
+
+void license_restore(struct core *c, struct core_job *j)
+{
+	struct lic_wants l;
+	if (!j->x || !j->x->lic_was || license_parse(c, j->x->lic_was, &l, NULL) < 0)
+		return;
+	for (uint32_t i = 0; i < l.n; i++)
+		hold(c, j, l.w[i].name, l.w[i].count);
+	license_wants_fini(&l);
+	xfree(j->x->lic_was);
+}
+
+char *license_text(const struct core *c, const struct core_job *j)
+{
+	struct str s = STR_INIT;
+	for (uint32_t i = 0; j->x && i < j->x->lic_n; i++)
+		str_addf(&s, "%s%s:%u", s.len ? "," : "", atom_text(c, j->x->lic[i].name), j->x->lic[i].count);
+	if (!s.len)
+		return j->x ? xstrdup_null(j->x->lic_was) : NULL;
+	return str_take(&s);
+}
+
+/* Is license/NAME in AccountingStorageTRES? */
+static bool tracked(const struct core *c, const char *name)
+{
+	size_t n = strlen(name);
+	for (const char *s = c->params.tres_extra; s && *s;) {
+		size_t k = strcspn(s, ",");
+		if (k == n + 8 && !strncasecmp(s, "license/", 8) && !strncmp(s + 8, name, n))
+			return true;
+		s += k + (s[k] == ',');
+	}
+	return false;
+}
+
+char *license_tres(const struct core *c, char *tres, const struct lic_want *w, uint32_t n)
+{
+	struct str s = STR_INIT;
+	for (uint32_t i = 0; i < n; i++) {
+		const char *name = atom_text(c, w[i].name);
+		if (!tracked(c, name))
+			continue;
+		if (!s.len)
+			str_add(&s, tres ? tres : "");
+		str_addf(&s, "%slicense/%s=%u", s.len ? "," : "", name, w[i].count);
+	}
+	if (!s.len)
+		return tres;
+	free(tres);
+	return str_take(&s);
+}
+
+char *license_job_tres(struct core *c, const struct core_job *j, char *tres)
+{
+	struct lic_wants l = { 0 };
+	if (!j->x)
+		return tres;
+	if (j->x->lic_n)
+		return license_tres(c, tres, j->x->lic, j->x->lic_n);
+	if (license_parse(c, j->x->lic_was, &l, NULL) < 0)
+		return tres;
+	tres = license_tres(c, tres, l.w, l.n);
+	license_wants_fini(&l);
+	return tres;
+}
+
+/* --tres-per-task=license/a:2 is --licenses=a=2*tasks, beside those asked for anyway. The text stays with the request as it was shown. */
+void license_per_task(Pb__JobDesc *d, struct arena *a)
+{
+	const char *text = d->tres_per_task;
+	uint32_t tasks = d->has_num_tasks && d->num_tasks ? d->num_tasks : (d->has_min_nodes ? d->min_nodes : 1) * (d->has_ntasks_per_node && d->ntasks_per_node ? d->ntasks_per_node : 1);
+	if (!text || !strstr(text, "license/"))
+		return;
+	char *copy = xstrdup(text), *at = copy, *w;
+	while ((w = str_next(&at, ","))) {
+		unsigned long long n = 1;
+		if (!str_starts(w, "license/"))
+			continue;
+		char *count = strpbrk(w, ":=");
+		if (count)
+			*count++ = 0;
+		if (count && str_to_u64(count, 0, 1000000, &n) < 0)
+			n = UINT32_MAX; /* more than there can be: refused */
+		char *one = arena_printf(a, "%s=%llu", w + 8, n * tasks);
+		bool there = d->licenses && strstr(d->licenses, one);
+		if (!there)
+			d->licenses = d->licenses && d->licenses[0] ? arena_printf(a, "%s,%s", d->licenses, one) : one;
+	}
+	free(copy);
+}
+
+void license_check_all(const struct core *c)
+{
+	for (uint32_t i = 0; i < c->lic_n; i++) {
+		uint32_t used = 0;
+		for (uint64_t cur = 0;;) {
+			const struct core_job *j = core_job_next(c, &cur);
+			if (!j)
+				break;
+			assert(!j->x || !j->x->lic_n || j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED);
+			for (uint32_t k = 0; j->x && k < j->x->lic_n; k++)
+				used += j->x->lic[k].name == c->lic[i].name ? j->x->lic[k].count : 0;
+		}
+		assert(used == c->lic[i].used);
+	}
+}
+
+bool core_license(const struct core *c, size_t i, struct core_license *ret)
+{
+	if (i >= c->lic_n)
+		return false;
+	*ret = (struct core_license){ atom_text(c, c->lic[i].name), c->lic[i].total, c->lic[i].used, 0 };
+	return true;
+}

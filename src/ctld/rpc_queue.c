@@ -1,0 +1,31 @@
+/* rpc_queue.c - what there is to see of the queue beside its jobs: licenses */
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "ctld/handlers.h"
+#include "ctld/replies.h"
+#include "proto/queue.pb-c.h"
+
+void rpc_license_list(struct ctld *d, struct wire_req *req)
+{
+	Pb__LicenseListRsp rsp = PB__LICENSE_LIST_RSP__INIT;
+	struct core_license l;
+	size_t n = 0;
+	while (core_license(d->core, n, &l))
+		n++;
+	Pb__LicenseRecord *rec = xcalloc(n + 1, sizeof *rec);
+	rsp.license = xcalloc(n + 1, sizeof *rsp.license);
+	for (size_t i = 0; core_license(d->core, i, &l); i++) {
+		pb__license_record__init(&rec[i]);
+		rec[i].name = (char *)l.name;
+		rec[i].total = l.total;
+		rec[i].used = l.used;
+		rec[i].has_reserved = true;
+		rec[i].reserved = l.reserved;
+		rsp.license[rsp.n_license++] = &rec[i];
+	}
+	rsp.now = ctld_now_ms() / 1000;
+	wire_reply(req, &rsp.base);
+	free(rsp.license);
+	free(rec);
+}
