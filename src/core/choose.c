@@ -190,7 +190,7 @@ static uint32_t *order_of(struct core *c, const struct bitset *cand, const struc
 
 static bool pick_all(struct core *c, const struct shape *s, const struct bitset *cand, const struct when *w, struct pick *p, bool alone)
 {
-	uint32_t *load = order_of(c, cand, w), *order = load ? load : c->weight_order;
+	uint32_t *load = pack_on(c) && w ? pack_order(c, s, cand, w) : order_of(c, cand, w), *order = load ? load : c->weight_order;
 	bool done = false;
 	for (uint32_t k = 0; k < c->node_n && !done; k++) {
 		if (!order && (k = bitset_next(cand, k)) >= c->node_n)

@@ -43,6 +43,7 @@ struct core_params {
 	uint32_t bf_window_min, bf_resolution_sec, bf_max_job_test;
 	uint32_t bf_reserve;              /* bf_job_part_count_reserve: this many jobs of a partition are promised a start; 0: the head of every shape */
 	uint32_t bf_order;                /* enum core_bf_order, bf_order=: among those that nothing is promised to (with bf_reserve) */
+	bool place_fragment;              /* place_fragment: nodes in the order in which GPUs fragment least (pack.c) */
 	bool bf_plan_all;                 /* bf_plan=all: every job is promised a start, anew at each change */
 	uint32_t enforce_part_limits;     /* 0 NO, 1 ANY, 2 ALL */
 	bool kill_invalid_depend;

@@ -533,6 +533,10 @@ uint64_t length_ms(uint32_t minutes);
 uint64_t job_length_ms(const struct core_job *j);
 uint64_t job_end_ms(const struct core *c, const struct core_job *j); /* when its limit ends it at the latest */
 
+/* pack.c: the order in which nodes are looked at; ends in UINT32_MAX, malloc'd */
+bool pack_on(const struct core *c);
+uint32_t *pack_order(struct core *c, const struct shape *s, const struct bitset *cand, const struct when *w);
+
 /* policy.c, predict.c */
 bool policy_on(const struct core *c);
 bool policy_run(struct core *c, uint32_t budget);              /* the pass over the queue; true: there is more to do */
