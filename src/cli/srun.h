@@ -54,7 +54,8 @@ struct node_info {
 	struct wire_client *launch;
 	struct conn *conn;
 	uint32_t peer_port;    /* where its slurmstepd listens for the others of the step; 0: not told */
-	bool is_launched, is_ended;
+	bool is_launched, is_ended, was_sent;
+	uint64_t retry_ms, retry_until_ms;     /* its slurmd could not be reached; 0: not so */
 };
 struct conn {                  /* one slurmstepd */
 	struct watch watch;
@@ -123,6 +124,7 @@ int signals_open(void);                    /* signalfd of what srun acts upon; b
 int launch_listen(struct srun *s, struct error *err);
 int launch_attach(struct srun *s);          /* sattach: ask the nodes to connect. 0 or an exit code */
 int launch_send(struct srun *s);            /* 0 or an exit code */
+void launch_again(struct srun *s, uint64_t now);    /* on nodes whose slurmd is being restarted */
 
 /* srun_env.c */
 void env_fill(const struct srun *s, struct envlist *e);

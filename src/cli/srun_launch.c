@@ -22,6 +22,8 @@
 #include "wire/wire.h"
 
 #define LAUNCH_TIMEOUT_MS 10000
+#define RETRY_MS 200
+#define RETRY_FOR_MS 10000
 
 /* The address of ours from which `addr` is reached. */
 static void own_address(const char *addr, uint16_t port, char *buf, size_t size)
@@ -206,7 +208,22 @@ static void launch_close(struct node_info *n)
 	n->launch = NULL;
 }
 
-/* The node answers: started, or why not. */
+/* A slurmd that cannot be reached, or goes away before it answers, may be on its way back: try again for a while. */
+static bool retry_later(struct node_info *n)
+{
+	uint64_t now = srun_now_ms();
+	if (n->s->is_terminating || n->conn)
+		return false;
+	if (!n->retry_until_ms)
+		n->retry_until_ms = now + RETRY_FOR_MS;
+	n->retry_ms = now + RETRY_MS;
+	return now < n->retry_until_ms;
+}
+
+/* EAGAIN: the token is older than the slurmd. */
+static bool is_transport(int code) { return code == -ESLURM_COMM || code == -EAGAIN; }
+
+/* The node answers: started, or why not. One that had been asked before may have started it then, and only its answer was lost. */
 static void launch_ready(struct watch *w, uint32_t events)
 {
 	struct node_info *n = (struct node_info *)w;
@@ -218,12 +235,16 @@ static void launch_ready(struct watch *w, uint32_t events)
 	int rc = wire_recv(n->launch, LAUNCH_TIMEOUT_MS, &seq, &code, &rsp, &err);
 	launch_close(n);
 	const Pb__LaunchRsp *m = (const Pb__LaunchRsp *)rsp;
-	if (rc < 0 || code < 0)
-		node_lost(n->s, n, err.line[0] ? err.line : error_text(rc < 0 ? rc : code));
-	else if (m && m->code)
+	bool had_it = m && n->was_sent && (m->code == EEXIST || m->code == ESLURM_CRED);
+	n->was_sent = true;
+	if (rc < 0 || code < 0) {
+		if (!is_transport(rc < 0 ? rc : code) || !retry_later(n))
+			node_lost(n->s, n, err.line[0] ? err.line : error_text(rc < 0 ? rc : code));
+	} else if (m && m->code && !had_it) {
 		node_lost(n->s, n, m->detail && *m->detail ? m->detail : error_text((int)m->code));
-	else
+	} else {
 		n->is_launched = true;
+	}
 	if (rsp)
 		protobuf_c_message_free_unpacked(rsp, NULL);
 }
@@ -243,32 +264,45 @@ static void tell_launch(const struct srun *s, const struct node_info *n)
 	bitset_destroy(set);
 }
 
-static void launch_one(struct srun *s, struct node_info *n, const Pb__LaunchSpec *m, const uint8_t hash[32])
+/* What is launched, kept for nodes that have to be asked again. */
+static struct { Pb__LaunchSpec spec; uint8_t hash[32]; } launch;
+
+static void launch_one(struct srun *s, struct node_info *n)
 {
 	struct error err = { 0 };
 	uint32_t seq;
 	int timeout = s->o.msg_timeout_sec ? (int)s->o.msg_timeout_sec * 1000 : LAUNCH_TIMEOUT_MS;
+	n->retry_ms = 0;
 	tell_launch(s, n);
-	int rc = wire_client_open(client_auth(s->client), n->row->addr, (uint16_t)n->row->port, timeout, hash, &n->launch, &err);
+	int rc = wire_client_open(client_auth(s->client), n->row->addr, (uint16_t)n->row->port, timeout, launch.hash, &n->launch, &err);
+	bool opened = !rc;
 	if (!rc)
-		rc = wire_send(n->launch, RPC_D_LAUNCH, &m->base, &seq, &err);
+		rc = wire_send(n->launch, RPC_D_LAUNCH, &launch.spec.base, &seq, &err);
 	if (rc) {
 		wire_client_close(n->launch);
 		n->launch = NULL;
-		node_lost(s, n, err.line[0] ? err.line : error_text(rc));
+		n->was_sent = n->was_sent || opened;
+		if (!is_transport(rc) || !retry_later(n))
+			node_lost(s, n, err.line[0] ? err.line : error_text(rc));
 		return;
 	}
 	n->watch = (struct watch){ .ready = launch_ready, .fd = wire_client_fd(n->launch) };
 	watch_set(s, &n->watch, EPOLLIN);
 }
 
+void launch_again(struct srun *s, uint64_t now)
+{
+	for (size_t i = 0; i < s->node_count; i++)
+		if (s->node[i].retry_ms && s->node[i].retry_ms <= now && !s->node[i].is_ended)
+			launch_one(s, &s->node[i]);
+}
+
 int launch_send(struct srun *s)
 {
-	Pb__LaunchSpec m = PB__LAUNCH_SPEC__INIT;
-	uint8_t hash[32];
-	int code = spec_fill(s, &m, hash);
+	pb__launch_spec__init(&launch.spec);
+	int code = spec_fill(s, &launch.spec, launch.hash);
 	for (size_t i = 0; !code && i < s->node_count; i++)
-		launch_one(s, &s->node[i], &m, hash);
+		launch_one(s, &s->node[i]);
 	return code;
 }
 

@@ -102,14 +102,16 @@ int launch_step(struct noded *n, struct wire_req *req, struct error *err)
 		return error_set(err, ESLURM_PROTOCOL, "malformed step credential");
 	rc = check_user(req, cred, err);
 	rc = rc < 0 ? rc : cred_use(n->creds, cred, n->name, (uint64_t)time(NULL), err);
-	if (!rc && (rc = used_nonce(n, cred->nonce.data, cred->expires)) < 0)
-		rc = error_set(err, rc, "cannot note in %s that the credential of step %u.%u is used: %s", n->spool, cred->job_id, cred->step_id, strerror(-rc));
 	if (!rc) {
 		Pb__SignedCred *sealed = spec->cred, empty = PB__SIGNED_CRED__INIT;
 		log_info("launch task StepId=%u.%u request from UID:%u GID:%u HOST:%s", cred->job_id, cred->step_id, cred->uid, cred->gid, wire_req_peer(req));
 		spec->cred = &empty;           /* slurmstepd gets it unsealed, once */
 		rc = start_step(n, cred, spec, NULL, err);
 		spec->cred = sealed;
+		/* Not before: srun asks again when slurmd is killed here, and must not be told that the step had been launched. */
+		int noted = rc < 0 ? 0 : used_nonce(n, cred->nonce.data, cred->expires);
+		if (noted < 0)
+			log_error("cannot note in %s that the credential of step %u.%u is used: %s", n->spool, cred->job_id, cred->step_id, strerror(-noted));
 	}
 	pb__step_cred__free_unpacked(cred, NULL);
 	return rc;

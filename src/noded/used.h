@@ -6,7 +6,7 @@
 #include "noded/noded.h"
 /* Read what was used before slurmd started, into cred.c and jobs.c. */
 void used_load(struct noded *n);
-/* 0 or -errno: then the credential must not be taken. */
+/* 0 or -errno. */
 int used_nonce(const struct noded *n, const uint8_t nonce[16], uint64_t expires);
 /* The job's run is over on this node. */
 void used_over(const struct noded *n, uint32_t job_id, uint32_t restarts);

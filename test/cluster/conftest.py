@@ -159,6 +159,9 @@ def make(request, tmp_path_factory, user=None):
 def cluster(request, tmp_path_factory):
     c = make(request, tmp_path_factory)
     yield c
+    if os.environ.get("BERTH_KEEP"):       # to look at its logs after a failure
+        c.berth("down", check=False)
+        return
     c.down()
     shutil.rmtree(c.dir, ignore_errors=True)
 
