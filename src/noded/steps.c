@@ -50,6 +50,16 @@ static void done_remove(const struct noded *n, uint32_t job_id, uint32_t step_id
 	(void)unlink(path);
 }
 
+/* slurmstepd was killed: what stood for its completion is the completion. */
+static void done_by_will(const struct noded *n, uint32_t job_id, uint32_t step_id)
+{
+	char from[3072], to[3072];
+	done_path(n, job_id, step_id, ".part", from, sizeof from);
+	done_path(n, job_id, step_id, "", to, sizeof to);
+	if (rename(from, to) < 0)
+		log_error("cannot keep %s: %s", to, strerror(errno));
+}
+
 void steps_forget_done(struct noded *n, const Pb__NodeEvent *e)
 {
 	Pb__StepdEvent *event = done_read(n, e->job_id, e->step_id, "");
@@ -165,7 +175,6 @@ static void step_clean(struct node_step *st)
 		kill((pid_t)st->pids[i], SIGKILL);
 	snprintf(path, sizeof path, "%s/step.%u.%u", n->spool, st->job_id, st->step_id);
 	(void)unlink(path);
-	done_remove(n, st->job_id, st->step_id, ".part");
 	if (st->batch) {
 		snprintf(path, sizeof path, "%s/job%05u/slurm_script", n->spool, st->job_id);
 		(void)unlink(path);
@@ -186,6 +195,7 @@ static void step_gone(struct node_step *st)
 		log_error("slurmstepd of step %u.%d was killed", st->job_id, (int)st->step_id);
 		event = done_of(st, ".part");
 		step_clean(st);
+		done_by_will(n, st->job_id, st->step_id);
 	}
 	jobs_step_end(n, st, event);
 	ping_step_told(n);
@@ -419,6 +429,9 @@ static void killed_unseen(struct noded *n, uint32_t job_id, uint32_t step_id, bo
 	}
 	log_error("slurmstepd of step %u.%d was killed", job_id, (int)step_id);
 	step_clean(&st);
+	done_by_will(n, job_id, step_id);
+	if (!report)
+		done_remove(n, job_id, step_id, "");
 	if (end && report)
 		jobs_step_end(n, &st, end);
 	if (end)
