@@ -8,8 +8,11 @@
  * A node that registers says which steps are alive there: what should not be is ended, what should be and is not is lost. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/state.h"
+
+#define KILL_FAILED "Kill task failed"
 
 #define LOST_BATCH_MS 30000u
 #define CROSS_SEC 3
@@ -275,11 +278,30 @@ static void report_of_job(struct core *c, struct core_node *n, struct core_job *
 		if (j->state == PB__JOB_STATE__RUNNING)
 			job_launch_failed(c, j, n->index, e->text ? e->text : error_text((int)e->error), e->drain, e->again);
 		break;
-	case PB__NODE_EVENT__KIND__KILL_FAILED: node_drain(c, n, e->text && e->text[0] ? e->text : "Kill task failed"); break;
+	case PB__NODE_EVENT__KIND__KILL_FAILED:
+		if (e->detail && e->detail[0]) {
+			fx_log(c, LOG_L_ERROR, "node %s: job %u: processes do not end although they were killed: %s", n->name, j->id, e->detail);
+			free(job_x(j)->why);
+			j->x->why = xasprintf("%s on %s: %.1000s", e->text && e->text[0] ? e->text : KILL_FAILED, n->name, e->detail);
+		}
+		node_drain(c, n, e->text && e->text[0] ? e->text : KILL_FAILED);
+		break;
 	case PB__NODE_EVENT__KIND__STEP_STARTED:
 	case PB__NODE_EVENT__KIND__PROLOG_DONE: j->launching = false; break;
 	default: break;
 	}
+}
+
+/* The processes for whose sake the node was drained are gone, and its check is content. Drained for another reason (or by somebody) it stays so. */
+static void kill_ended(struct core *c, struct core_node *n)
+{
+	if (!(n->flags & NODEF_DRAIN) || !n->rec->reason || strcmp(n->rec->reason, KILL_FAILED) || n->rec->reason_uid)
+		return;
+	n->flags &= ~(uint32_t)NODEF_DRAIN;
+	reason_set(c, n, NULL, 0, NULL);
+	fx_log(c, LOG_L_INFO, "node %s is used again: the processes that could not be killed are gone", n->name);
+	node_refresh(c, n);
+	fx_node(c, n);
 }
 
 void node_event(struct core *c, const struct core_event *ev)
@@ -293,6 +315,8 @@ void node_event(struct core *c, const struct core_event *ev)
 		node_drain(c, c->node[at], e->text && e->text[0] ? e->text : "Epilog error");
 	if ((e->kind == PB__NODE_EVENT__KIND__STEP_DONE || (e->kind == PB__NODE_EVENT__KIND__LAUNCH_FAILED && !e->has_job_id)) && e->drain)
 		node_drain(c, c->node[at], e->text && e->text[0] ? e->text : "launch failure");
+	if (e->kind == PB__NODE_EVENT__KIND__KILL_ENDED)
+		kill_ended(c, c->node[at]);
 	if (e->kind == PB__NODE_EVENT__KIND__HEALTH && e->drain)
 		node_drain(c, c->node[at], e->text && e->text[0] ? e->text : "health check failed");
 	if (!j || (e->has_restarts && e->restarts != run_of(j)))

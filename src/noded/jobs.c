@@ -450,21 +450,3 @@ void jobs_node_fault(struct noded *n, const char *text)
 	e.text = (char *)text;
 	events_push(n, &e);
 }
-
-void jobs_kill_failed(struct noded *n, struct node_step *st)
-{
-	Pb__NodeEvent e;
-	const char *program = conf_str(n->conf, CONF_UnkillableStepProgram);
-	event_init(&e, PB__NODE_EVENT__KIND__KILL_FAILED, st->job_id, st->restarts);
-	e.has_step_id = e.has_drain = e.drain = true;
-	e.step_id = st->step_id;
-	e.text = "Kill task failed";
-	events_push(n, &e);
-	if (program && *program) {
-		struct envlist env = ENVLIST_INIT;
-		script_env_job(n, NULL, st->job_id, "unkillable_step", &env);
-		envlist_setf(&env, "SLURM_STEP_ID", "%u", st->step_id);
-		script_run_one(n, program, env.var, 300, NULL, NULL);
-		envlist_fini(&env);
-	}
-}

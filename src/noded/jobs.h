@@ -22,4 +22,3 @@ void jobs_were_over(uint32_t job_id, uint32_t restarts);
 void jobs_step_adopted(struct noded *n, struct node_step *st);
 /* A step could not be launched through a fault of this node: it is to be drained. */
 void jobs_node_fault(struct noded *n, const char *text);
-void jobs_kill_failed(struct noded *n, struct node_step *st);

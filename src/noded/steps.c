@@ -18,6 +18,7 @@
 #include "noded/ping.h"
 #include "noded/cgroup.h"
 #include "noded/steps.h"
+#include "noded/stuck.h"
 
 #define EVENT_MAX (4u << 20)
 #define SLOW_MS 5000           /* a slurmstepd just started opens its socket within that time */
@@ -200,6 +201,8 @@ static void step_gone(struct node_step *st)
 	jobs_step_end(n, st, event);
 	ping_step_told(n);
 	if (event)
+		stuck_over(n, st);
+	if (event)
 		pb__stepd_event__free_unpacked(event, NULL);
 	uv_close((uv_handle_t *)&st->pipe, on_step_closed);
 }
@@ -216,7 +219,7 @@ static void step_told(struct node_step *st, const Pb__StepdEvent *e)
 		return;
 	}
 	if (e->kind == PB__STEPD_EVENT__KIND__FAILED) {
-		jobs_kill_failed(st->node, st);
+		stuck_found(st->node, st, e->text);
 		return;
 	}
 	if (e->kind != PB__STEPD_EVENT__KIND__PIDS)

@@ -9,6 +9,7 @@ struct node_step {
 	struct node_step *next;
 	struct noded *node;
 	uint32_t job_id, step_id, uid, restarts;
+	bool stuck;                /* processes of it do not end although they were killed */
 	bool asked;                /* for its processes; not answered yet */
 	bool batch, known;         /* known: uid, batch, restarts were told by the step itself or by the launch */
 	pid_t pid;                 /* 0: adopted */

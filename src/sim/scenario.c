@@ -463,7 +463,7 @@ static void do_report(struct play *p)
 {
 	static const struct { const char *word; Pb__NodeEvent__Kind kind; } kinds[] = {
 		{ "launch_failed", PB__NODE_EVENT__KIND__LAUNCH_FAILED }, { "epilog_done", PB__NODE_EVENT__KIND__EPILOG_DONE },
-		{ "kill_failed", PB__NODE_EVENT__KIND__KILL_FAILED }, { "batch_done", PB__NODE_EVENT__KIND__BATCH_DONE }, { "prolog_done", PB__NODE_EVENT__KIND__PROLOG_DONE },
+		{ "kill_failed", PB__NODE_EVENT__KIND__KILL_FAILED }, { "kill_ended", PB__NODE_EVENT__KIND__KILL_ENDED }, { "batch_done", PB__NODE_EVENT__KIND__BATCH_DONE }, { "prolog_done", PB__NODE_EVENT__KIND__PROLOG_DONE },
 	};
 	struct core_event ev = world_event(&p->w, EV_NODE_EVENT, 0);
 	Pb__NodeEvent m = PB__NODE_EVENT__INIT;
@@ -482,6 +482,7 @@ static void do_report(struct play *p)
 	m.has_again = true;
 	m.again = has(p, "again");
 	m.text = (char *)(opt(p, "text") ? opt(p, "text") : "as told");
+	m.detail = (char *)(uintptr_t)opt(p, "detail");
 	m.has_oom = true;
 	m.oom = has(p, "oom");
 	m.has_status = true;

@@ -17,6 +17,7 @@
 #include "stepd/contain.h"
 #include "stepd/contain_limit.h"
 #include "stepd/step.h"
+#include "stepd/unkillable.h"
 
 int contain_write(const char *dir, const char *name, const char *text)
 {
@@ -192,6 +193,8 @@ pid_t *contain_pids(const struct step *s, size_t *ret_n)
 
 void contain_signal(struct step *s, int sig)
 {
+	if (sig == SIGKILL)
+		unkillable_watch(s);
 	if (sig == SIGKILL && s->cgroup)
 		(void)contain_write(s->cgroup, "cgroup.kill", "1");
 	/* By tree a process may fork while we look: stop all first, look again until nothing new appears. */

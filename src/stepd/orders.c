@@ -146,6 +146,10 @@ static void order_run(struct step *s, struct peer *p, const Pb__StepdOrder *o)
 		contain_signal(s, s->suspended ? SIGSTOP : SIGCONT);
 		break;
 	case PB__STEPD_ORDER__KIND__STATUS:
+		if (s->stuck)                      /* a slurmd that was started anew does not know */
+			orders_send_kill_failed(s);
+		status_send(s, p);
+		break;
 	case PB__STEPD_ORDER__KIND__STAT:
 		status_send(s, p);
 		break;
@@ -253,7 +257,7 @@ void orders_send_kill_failed(struct step *s)
 {
 	Pb__StepdEvent event = PB__STEPD_EVENT__INIT;
 	event_fill(s, &event, PB__STEPD_EVENT__KIND__FAILED);
-	event.text = "Kill task failed";
+	event.text = s->stuck;
 	send_all(s, &event);
 }
 

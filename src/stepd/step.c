@@ -69,26 +69,12 @@ uint64_t step_conf_num(const struct step *s, const char *key, uint64_t fallback)
 	return text && !str_to_u64(text, 0, UINT64_MAX, &n) ? n : fallback;
 }
 
-static void on_unkillable(uv_timer_t *timer)
-{
-	struct step *s = timer->data;
-	log_error("processes of step %s do not end although they were killed", s->name);
-	orders_send_kill_failed(s);
-}
-
 /* The tasks have ended: what they left behind is killed. true when nothing is left. */
 static bool leftovers_end(struct step *s)
 {
-	static uv_timer_t timer;
 	if (contain_is_empty(s))
 		return true;
 	contain_signal(s, SIGKILL);
-	if (!timer.data) {
-		uint64_t sec = step_conf_num(s, "UnkillableStepTimeout", 60);
-		uv_timer_init(&s->loop, &timer);
-		timer.data = s;
-		uv_timer_start(&timer, on_unkillable, sec * 1000, sec * 1000);
-	}
 	task_reap(s);
 	return contain_is_empty(s);
 }

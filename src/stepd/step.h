@@ -59,6 +59,7 @@ struct step {
 	bool task_groups;               /* each task has a cgroup below it */
 	bool hides_devices;             /* an eBPF filter is on it */
 	uint64_t mem_limit;             /* bytes; 0: none */
+	char *stuck;                    /* processes that do not end although they were killed, and what they wait on; NULL: none */
 	char *oom_text;                 /* which task, how much, what the limit was */
 	struct rusage stray;            /* used by processes adopted and reaped */
 	pid_t pgid;                     /* of the tasks */
