@@ -33,6 +33,7 @@ enum conf_key conf_section_first(enum conf_section s)
 	case SEC_NODESET: return CONF_NodeSet_NodeSet;
 	case SEC_PART: return CONF_Part_PartitionName;
 	case SEC_POWER: return CONF_Power_PowerAction;
+	case SEC_JOBC: return CONF_Jobc_AutoBasePath;
 	default: return CONF_Gres_NodeName;
 	}
 }
@@ -175,6 +176,8 @@ static int object_line(struct conf *c, const struct scan *s, enum conf_section s
 		line_keep(&c->later, &c->later_n, &c->later_cap, &l);
 	if (sec == SEC_GRES)
 		line_keep(&c->gres, &c->gres_n, &c->gres_cap, &l);
+	if (sec == SEC_JOBC)
+		line_keep(&c->jobc, &c->jobc_n, &c->jobc_cap, &l);
 	return 0;
 }
 
@@ -305,7 +308,7 @@ static int line_parse(struct conf *c, enum conf_section file_sec, struct scan *s
 	if (s->include)
 		return include_file(c, file_sec, s, s->include, depth, err);
 	enum conf_section sec = line_section(file_sec, s->pair[0].key);
-	if ((sec != file_sec && file_sec == SEC_SLURM) || sec == SEC_GRES)
+	if ((sec != file_sec && file_sec == SEC_SLURM) || sec == SEC_GRES || sec == SEC_JOBC)
 		return object_line(c, s, sec, err);
 	for (size_t i = 0; i < s->pair_n; i++) {
 		int rc = global_set(c, s, sec, &s->pair[i], err);
@@ -442,6 +445,8 @@ static int finish(struct conf *c, int rc, struct conf **ret, struct error *err)
 			rc = friend_load(c, SEC_CGROUP, "cgroup.conf", err);
 		if (!rc)
 			rc = friend_load(c, SEC_GRES, "gres.conf", err);
+		if (!rc && conf_namespace_on(c))
+			rc = friend_load(c, SEC_JOBC, "job_container.conf", err);
 		if (!rc)
 			rc = conf_gres_merge(c, err);
 	}
@@ -538,6 +543,7 @@ void conf_destroy(struct conf *c)
 	free(c->node_index);
 	free(c->part);
 	free(c->gres);
+	free(c->jobc);
 	free(c->path);
 	free(c->dir);
 	free(c);

@@ -60,4 +60,8 @@ size_t conf_show_rows(const struct conf *c, const struct conf_show_live *live, s
 void conf_show_free(struct conf_show_row *rows, size_t n);
 /* The files as read, to hand to configless nodes; hash of all. */
 size_t conf_files(const struct conf *c, const struct conf_text **ret);
+/* job_container.conf for one node. Texts belong to the conf; `base` NULL: no private mounts there. */
+struct conf_namespace { const char *base, *dirs; bool auto_base, shared; };
+bool conf_namespace_on(const struct conf *c);                       /* NamespaceType=namespace/tmpfs, or its old name */
+void conf_namespace(const struct conf *c, const char *node, struct conf_namespace *ret);
 uint64_t conf_hash(const struct conf *c);

@@ -42,6 +42,8 @@ struct conf {
 	size_t part_n, part_cap;
 	struct conf_line *gres;      /* lines of gres.conf */
 	size_t gres_n, gres_cap;
+	struct conf_line *jobc;      /* lines of job_container.conf */
+	size_t jobc_n, jobc_cap;
 	uint64_t hash;
 };
 

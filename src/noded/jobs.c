@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "noded/events.h"
 #include "noded/jobs.h"
+#include "noded/namespace.h"
 #include "noded/script.h"
 #include "noded/script_env.h"
 #include "noded/steps.h"
@@ -61,6 +62,7 @@ static void over_add(const struct noded *n, uint32_t job_id, uint32_t restarts)
 {
 	runs_add(&recent, job_id, restarts);
 	used_over(n, job_id, restarts);
+	namespace_job_gone(n, job_id);
 }
 
 bool jobs_batch_ran(uint32_t job_id, uint32_t restarts) { return runs_have(&ran, job_id, restarts); }

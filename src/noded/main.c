@@ -27,6 +27,7 @@
 #include "noded/jobs.h"
 #include "noded/options.h"
 #include "noded/cgroup.h"
+#include "noded/namespace.h"
 #include "noded/place.h"
 #include "noded/registration.h"
 #include "noded/script.h"
@@ -136,6 +137,7 @@ static int start(struct noded *n, struct error *err)
 	rc = place_listen(n, err);
 	if (rc < 0)
 		return rc;
+	namespace_start(n);
 	steps_adopt(n, n->opt.clean);
 	if (!n->opt.clean)
 		jobs_launch_again(n);

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "noded/namespace.h"
 #include "noded/settings.h"
 
 /* Its name there, the key here. Paths get their %-patterns filled in. */
@@ -59,6 +60,14 @@ void settings_fill(const struct noded *n, Pb__StepdStart *start)
 	if (n->cgroup) {
 		setting_add(start, "CgroupPath", n->cgroup);
 		setting_add(start, "CgroupControllers", n->controllers);
+	}
+	if (namespace_base(n)) {
+		struct conf_namespace ns;
+		conf_namespace(n->conf, n->name, &ns);
+		setting_add(start, "NamespaceBase", namespace_base(n));
+		setting_add(start, "NamespaceDirs", ns.dirs);
+		if (ns.shared)
+			setting_add(start, "NamespaceShared", "yes");
 	}
 	if (n->hw.cpu_map)
 		setting_add(start, "CpuMap", n->hw.cpu_map);

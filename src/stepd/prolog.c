@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "stepd/env.h"
+#include "stepd/namespace.h"
 #include "stepd/prolog.h"
 #include "stepd/step.h"
 #include "stepd/user.h"
@@ -120,7 +121,7 @@ static void epilog_start(struct step *s, struct task *t, const char *path)
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		dup2(null, 0), dup2(null, 1), dup2(null, 2);
-		if (user_become(s) < 0)
+		if (namespace_enter(s) < 0 || user_become(s) < 0)
 			_exit(1);
 		user_chdir(s, s->spec ? s->spec->cwd : NULL);
 		execve(path, (char *[]){ (char *)path, NULL }, env_task(s, t));

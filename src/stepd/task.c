@@ -24,6 +24,7 @@
 #include "stepd/rlimits.h"
 #include "stepd/mpi.h"
 #include "stepd/multi.h"
+#include "stepd/namespace.h"
 #include "stepd/prolog.h"
 #include "stepd/step.h"
 #include "stepd/task.h"
@@ -74,7 +75,10 @@ static void child_run(struct step *s, struct task *t)
 		setpgid(0, s->pgid);
 	affinity_apply(s, t);
 	limits_apply(s);
-	int rc = user_become(s);
+	int rc = namespace_enter(s);
+	if (rc < 0)
+		give_up(s, -rc, "cannot make the job's private folders");
+	rc = user_become(s);
 	if (rc < 0)
 		give_up(s, -rc, "cannot become the job's user");
 	if (s->contain == CONTAIN_TREE)            /* nobody could find it when slurmstepd is killed */
@@ -153,7 +157,7 @@ static char **batch_argv(struct step *s)
 
 int task_launch(struct step *s)
 {
-	if (affinity_prepare(s) < 0)
+	if (affinity_prepare(s) < 0 || namespace_prepare(s) < 0)
 		return -1;
 	env_prepare(s);
 	if (s->batch)
