@@ -270,8 +270,6 @@ int jobopt_check(struct jobopt *o, struct error *err)
 	if (rc < 0)
 		return rc;
 	gpu_derive(o);
-	if (o->desc->mail_type && !str_eq(o->desc->mail_type, "NONE") && !o->quiet)
-		log_at(LOG_L_INFO, "warning: --mail-type=%s is kept with the job, but this version sends no mail", o->desc->mail_type);
 	nodes_lower(o);
 	bool one_thread = str_eq_nocase(o->desc->hint, "nomultithread") || str_eq_nocase(o->desc->hint, "compute_bound");
 	if (one_thread && !o->desc->has_threads_per_core) {

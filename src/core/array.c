@@ -86,6 +86,7 @@ static struct core_job *task_new(struct core *c, struct core_job *j, uint32_t ta
 	t->warn_signal = j->warn_signal;
 	t->warn_batch = j->warn_batch;
 	t->warn_sec = j->warn_sec;
+	t->mail = j->mail;
 	t->flags = j->flags;
 	t->shape = j->shape;
 	t->shape->refs++;

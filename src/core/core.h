@@ -136,6 +136,7 @@ enum core_effect_type {
 	FX_PERSIST_RESV,    /* reservation `value` changed: core_resv_by_id, store it */
 	FX_REMOVE_RESV,     /* reservation `value` is gone */
 	FX_LOG,             /* level, text */
+	FX_MAIL,            /* job_id, mail_type, text: the subject; to the job's user */
 };
 struct core_effect {
 	enum core_effect_type type;
@@ -146,6 +147,7 @@ struct core_effect {
 	int level;                        /* enum log_level */
 	const char *nodes;                /* host list */
 	const char *text;
+	const char *mail_type;            /* "Began"; static */
 	ProtobufCMessage *msg;
 };
 struct effects;

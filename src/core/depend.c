@@ -169,6 +169,7 @@ uint32_t depend_wait(struct core *c, struct core_job *j)
 	if (j->kill_invalid_dep && j->state == PB__JOB_STATE__PENDING) {
 		xstr_set(&x->why, "its dependency can never be met");
 		x->end_reason = REASON_DEPENDENCY_NEVER;
+		mail_invalid_dependency(c, j);
 		depend_clear(c, j);
 		job_cancel(c, j, 0);
 		return REASON_DEPENDENCY_NEVER;

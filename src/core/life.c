@@ -33,6 +33,7 @@ void job_set_limit_timer(struct core *c, struct core_job *j)
 	if (j->kill_ms)
 		timer_add(c, j->kill_ms, TIMER_LIMIT, j->id, 0);
 	warn_set(c, j);
+	mail_set(c, j);
 }
 
 static void job_launch(struct core *c, struct core_job *j)
@@ -62,6 +63,7 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 	j->has_exit = j->cancelled_by = false;
 	j->immediate_until_ms = 0;
 	j->warned = false;
+	j->mail_percent = 0;
 	j->next_step = j->step_reserved = 0;
 	if (j->x) {
 		xfree(j->x->why);
@@ -75,6 +77,7 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 	license_take(c, j);
 	job_set_limit_timer(c, j);
 	array_running(c, j, 1);
+	mail_began(c, j);
 	c->started++;
 	fx_persist(c, j);
 	fx_job(c, FX_ALLOCATED, j);
@@ -229,6 +232,7 @@ void job_end(struct core *c, struct core_job *j, uint32_t state, uint32_t flags)
 	fx_persist(c, j);
 	fx_job(c, FX_ACCOUNT_JOB, j);
 	fx_job(c, FX_ENDED, j);
+	mail_ended(c, j);
 	depend_changed(c, j);
 	if (!j->alloc || !j->alloc->left)
 		life_finish(c, j);
@@ -257,6 +261,8 @@ void job_node_clean(struct core *c, struct core_job *j, uint32_t node)
 void job_requeue(struct core *c, struct core_job *j, bool hold, uint32_t flags, uint32_t delay_sec)
 {
 	bool active = !job_state_is_final(j->state) && j->state != PB__JOB_STATE__PENDING;
+	if (active)
+		mail_requeued(c, j);
 	if (active)
 		steps_and_counters(c, j);
 	else
@@ -486,6 +492,7 @@ void job_cancel(struct core *c, struct core_job *j, uint32_t uid)
 		fx_persist(c, j);
 		fx_job(c, FX_ACCOUNT_JOB, j);
 		fx_job(c, FX_ENDED, j);
+		mail_ended(c, j);
 		return;
 	}
 	if (j->alloc && !(j->x && j->x->why))
@@ -511,6 +518,7 @@ void job_timer(struct core *c, struct core_job *j)
 		return;
 	}
 	warn_timer(c, j);
+	mail_timer(c, j);
 	if (!j->kill_ms || j->kill_ms > c->now_ms || j->state != PB__JOB_STATE__RUNNING)
 		return;
 	struct job_extra *x = job_x(j);
@@ -520,6 +528,7 @@ void job_timer(struct core *c, struct core_job *j)
 		x->why = xasprintf("DUE TO TIME LIMIT\nREASON: Reservation %s, which this job was running under, has ended", x->resv);
 	}
 	x->end_reason = REASON_TIME_LIMIT;
+	mail_limit_reached(c, j);
 	job_end(c, j, PB__JOB_STATE__TIMEOUT, 0);
 }
 

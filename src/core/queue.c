@@ -192,6 +192,8 @@ void queue_update(struct core *c, struct core_job *j)
 		queue_insert(c, j);
 	} else {
 		j->shown = j->wait;
+		if (j->wait == REASON_DEPENDENCY_NEVER && j->blocked != j->wait)
+			mail_invalid_dependency(c, j);
 		if (j->wait != REASON_CLEANING)
 			j->blocked = j->wait;
 	}

@@ -471,6 +471,7 @@ static void restore_request(struct core *c, struct core_job *j, const Pb__JobRec
 	j->begin = (uint32_t)d->begin_time;
 	j->deadline = (uint32_t)d->deadline;
 	warn_parse(j, d->signal);
+	mail_parse(j, d->mail_type);
 	if (!c->params.priority_multifactor && !j->prio_set)
 		j->prio = 4294901760u - j->id;
 	job_set_desc(j, d);

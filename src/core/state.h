@@ -256,6 +256,8 @@ struct core_job {
 	uint8_t warn_signal;        /* --signal; 0: none */
 	bool warn_batch, warned;    /* to the batch shell; sent in this run */
 	uint16_t warn_sec;
+	uint16_t mail;              /* --mail-type (mail.c) */
+	uint8_t mail_percent;       /* of its limit, told last in this run */
 	uint64_t lost_ms;           /* its node came back without it: given up (or launched again) then */
 	bool unconfirmed;           /* read from the store as running a batch script: was it launched before the controller ended? */
 	uint32_t resv_id;           /* of the reservation it runs in; 0: none */
@@ -278,7 +280,8 @@ struct core_job {
 	struct core_job *end_prev, *end_next; /* finished, by end time */
 };
 
-struct array { UT_hash_handle hh; uint32_t id; uint32_t size, jobs, running, max_running, failed_gone, split_pending; uint32_t *job_of; struct core_job *head; struct dep_waiter *waiters; };
+struct array { UT_hash_handle hh; uint32_t id; uint32_t size, jobs, running, max_running, failed_gone, split_pending; uint32_t *job_of; struct core_job *head; struct dep_waiter *waiters;
+	uint32_t mail_ended; uint8_t exit_lo, exit_hi, sig_hi, end_state; bool mail_began, any_failed; }; /* mail.c: what its mails say */
 
 enum depend_state { TERM_WAITS, TERM_MET, TERM_NEVER };
 struct depend_ref { uint32_t kind, job_id, task, delay_sec, until_sec; bool has_task; uint8_t state; }; /* depend.c */
@@ -379,6 +382,16 @@ uint32_t atom_get(struct core *c, const char *text);           /* "" and NULL: 0
 uint32_t atom_find(const struct core *c, const char *text);    /* UINT32_MAX: nobody ever named it */
 const char *atom_text(const struct core *c, uint32_t id);      /* NULL for 0 */
 static inline uint32_t now_sec(const struct core *c) { return (uint32_t)(c->now_ms / 1000); }
+
+/* mail.c: --mail-type */
+void mail_parse(struct core_job *j, const char *list);          /* JobDesc.mail_type; NULL: none */
+void mail_began(struct core *c, struct core_job *j);
+void mail_ended(struct core *c, struct core_job *j);
+void mail_requeued(struct core *c, struct core_job *j);
+void mail_invalid_dependency(struct core *c, struct core_job *j);
+void mail_limit_reached(struct core *c, struct core_job *j);
+void mail_set(struct core *c, struct core_job *j);              /* after its limit or state changed */
+void mail_timer(struct core *c, struct core_job *j);
 
 /* warn.c: --signal */
 void warn_parse(struct core_job *j, const char *text);          /* JobDesc.signal; NULL: none */

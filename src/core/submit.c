@@ -367,6 +367,7 @@ static void job_from_desc(struct core *c, struct core_job *j, const struct core_
 	j->begin = (uint32_t)d->begin_time;
 	j->deadline = (uint32_t)d->deadline;
 	warn_parse(j, d->signal);
+	mail_parse(j, d->mail_type);
 	j->hold = d->hold || (d->has_priority && !d->priority) ? REASON_HELD_USER : REASON_NONE;
 	if (d->has_priority && d->priority) {
 		j->prio_set = true;

@@ -339,6 +339,7 @@ static int change_apply(struct change *ch)
 		j->nice = ch->d->nice;
 		j->begin = (uint32_t)ch->d->begin_time;
 		j->deadline = (uint32_t)ch->d->deadline;
+		mail_parse(j, ch->d->mail_type);
 		if (ch->d->has_requeue)
 			j->requeue = ch->d->requeue;
 	}

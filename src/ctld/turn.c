@@ -16,6 +16,7 @@
 #include "ctld/commit.h"
 #include "ctld/reads.h"
 #include "ctld/scripts.h"
+#include "ctld/mail.h"
 #include "ctld/turn.h"
 #include "ctld/waiters.h"
 
@@ -221,6 +222,8 @@ static void fx_allocated(struct turns *t, const struct core_effect *e) { turn_af
 static void fx_ended(struct turns *t, const struct core_effect *e) { turn_after(t->d, waiters_ended, (void *)(uintptr_t)e->job_id); }
 static void fx_log(struct turns *t, const struct core_effect *e) { log_at((enum log_level)e->level, "%s", e->text); }
 
+static void fx_mail(struct turns *t, const struct core_effect *e) { mail_add(t->d, e); }
+
 static void plan_step(uv_idle_t *h);
 static void fx_plan_more(struct turns *t, const struct core_effect *e)
 {
@@ -240,7 +243,7 @@ static void (*const effect_fn[])(struct turns *, const struct core_effect *) = {
 	[FX_REPLY] = fx_reply, [FX_PERSIST_JOB] = fx_persist_job, [FX_REMOVE_JOB] = fx_persist_job, [FX_PERSIST_NODE] = fx_persist_node,
 	[FX_PERSIST_RESV] = fx_persist_resv, [FX_REMOVE_RESV] = fx_persist_resv, [FX_PERSIST_NEXT_ID] = fx_next_id, [FX_LAUNCH_BATCH] = fx_launch, [FX_ALLOCATED] = fx_allocated, [FX_ENDED] = fx_ended,
 	[FX_SIGNAL] = fx_tell, [FX_TERMINATE] = fx_tell, [FX_SUSPEND] = fx_tell, [FX_NOTIFY] = fx_tell, [FX_ACCOUNT_JOB] = fx_account,
-	[FX_ACCOUNT_STEP] = fx_account, [FX_TIMER] = fx_timer, [FX_PLAN_MORE] = fx_plan_more, [FX_LOG] = fx_log,
+	[FX_ACCOUNT_STEP] = fx_account, [FX_TIMER] = fx_timer, [FX_PLAN_MORE] = fx_plan_more, [FX_LOG] = fx_log, [FX_MAIL] = fx_mail,
 };
 
 /* Must the answer to this event wait for the disk? Steps need not, unless a record changed with them (a new block of step ids). */

@@ -37,6 +37,7 @@ static void left(struct ctld *d, void *what) { str_add_sep(&out, " ", what); }
 void agent_launch(struct ctld *d, const struct core_effect *e);
 void agent_tell(struct ctld *d, const struct core_effect *e);
 void acct_add(struct ctld *d, const struct core_effect *e);
+void mail_add(struct ctld *d, const struct core_effect *e);
 void waiters_allocated(struct ctld *d, void *id);
 void waiters_ended(struct ctld *d, void *id);
 void scripts_forget(struct ctld *d, uint32_t id);
@@ -44,6 +45,7 @@ void reads_core_changed(struct reads *r);
 void agent_launch(struct ctld *d, const struct core_effect *e) { turn_after(d, left, (void *)"launch"); }
 void agent_tell(struct ctld *d, const struct core_effect *e) { turn_after(d, left, (void *)"tell"); }
 void acct_add(struct ctld *d, const struct core_effect *e) { }
+void mail_add(struct ctld *d, const struct core_effect *e) { }
 void waiters_allocated(struct ctld *d, void *id) { left(d, (void *)"allocated"); }
 void waiters_ended(struct ctld *d, void *id) { left(d, (void *)"ended"); }
 void scripts_forget(struct ctld *d, uint32_t id) { turn_remove(d, STORE_SCRIPT, id); }

@@ -281,7 +281,7 @@ static const struct field fields[] = {
 	TEXT("w", req_nodes), TEXT("x", exc_nodes), TEXT("dep", dependency), TEXT("array", array), U32("prio", priority), FLAG("hold", hold),
 	FLAG("requeue", requeue), FLAG("contiguous", contiguous), FLAG("overcommit", overcommit), TEXT("exclusive", exclusive), TEXT("account", account),
 	TEXT("qos", qos), TEXT("partition", partition), TEXT("name", name), FLAG("killdep", kill_on_invalid_dep), U32("immediate", immediate_sec),
-	TEXT("licenses", licenses), TEXT("reservation", reservation), U32("sockets", sockets_per_node), TEXT("comment", comment), TEXT("warn", signal),
+	TEXT("licenses", licenses), TEXT("reservation", reservation), U32("sockets", sockets_per_node), TEXT("comment", comment), TEXT("warn", signal), TEXT("mail", mail_type),
 	U32("cores", cores_per_socket), U32("threads", threads_per_core), U32("persocket", ntasks_per_socket), U32("percore", ntasks_per_core), TEXT("gpussocket", tres_per_socket),
 	U64("tmp", tmp_disk), U32("timemin", time_min_min), FLAG("oversubscribe", oversubscribe), FLAG("usemin", use_min_nodes), FLAG("spread", spread_job), TEXT("dist", distribution),
 	TEXT("gresflags", gres_flags), FLAG("nokill", no_kill), TEXT("prefer", prefer), U32("switches", switches), U32("segment", segment),
@@ -715,6 +715,8 @@ static void expect_values(struct play *p, const Pb__JobRecord *r, const Pb__JobV
 		expect_text(p, "fail", opt(p, "fail"), r->fail_node);
 	if (opt(p, "id"))
 		expect_num(p, "id", r->job_id);
+	if (opt(p, "mails")) /* so far, of all jobs */
+		expect_num(p, "mails", (uint32_t)p->w.mails);
 	if (opt(p, "signals")) { /* sent so far; the last of them */
 		expect_num(p, "signals", (uint32_t)p->w.signals);
 		expect_num(p, "signal", p->w.signal_job == r->job_id ? p->w.signal : 0);

@@ -251,6 +251,7 @@ static void effects_apply(struct world *w)
 		case FX_SIGNAL: on_signal(w, e); break;
 		case FX_TIMER: w->timer_ms = e->time_ms; break;
 		case FX_PLAN_MORE: w->plan_more = true; break;
+		case FX_MAIL: str_addf(&w->log, "mail: %s\n", e->text); w->mails++; break;
 		case FX_LOG: str_addf(&w->log, "%s\n", e->text); break;
 		default: break;
 		}

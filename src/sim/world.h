@@ -33,7 +33,7 @@ struct world {
 	char *licenses, *tres;                /* owned, where params point to them */
 	uint64_t steps, launches, terminates;
 	uint32_t signal_job, signal;          /* the last signal for a job's processes; signals counts them */
-	uint64_t signals;
+	uint64_t signals, mails;
 	uint32_t (*run_sec)(struct world *w, uint32_t job_id); /* how long the script runs; 0: until told */
 	void *arg;
 };
