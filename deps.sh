@@ -3,7 +3,7 @@
 #   deps.sh mpi   also those that only the tests of MPI (160 MB: without them `--mpi=pmix` is not built) and of the vm tier need; without them these are skipped
 set -e
 packages='gcc libc6-dev meson ninja-build pkg-config protobuf-c-compiler libprotobuf-c-dev libuv1-dev libsqlite3-dev libsodium-dev
-libhwloc-dev libcmocka-dev libjansson-dev libyaml-dev libmunge-dev zlib1g-dev uthash-dev munge procps iproute2 passwd
+libhwloc-dev libcmocka-dev libjansson-dev libyaml-dev liblz4-dev libmunge-dev zlib1g-dev uthash-dev munge procps iproute2 passwd
 python3 python3-pytest python3-torch python3-numpy'
 mpi='libpmix-dev openmpi-bin libopenmpi-dev mpich libmpich-dev python3-mpi4py'
 vm='qemu-system-x86 cpio crun'

@@ -68,7 +68,7 @@ struct jobopt {
 	int wait_sec;                      /* -1: configuration's WaitTime */
 	int msg_timeout_sec;               /* 0: default */
 	uint32_t threads;
-	char *mpi, *task_prolog, *task_epilog, *prolog, *epilog, *propagate, *slurmd_debug, *accel_bind, *step_gres;
+	char *mpi, *bcast, *compress, *task_prolog, *task_epilog, *prolog, *epilog, *propagate, *slurmd_debug, *accel_bind, *step_gres;
 	char *ignore_signals;
 	int immediate_sec;                 /* -1: not asked; 0: do not wait at all */
 	int pty_fd;                        /* -1: none */

@@ -465,6 +465,13 @@ JOBOPT_PARSER(hint)
 	return 0;
 }
 
+/* An optional value: "" where none is given. */
+JOBOPT_PARSER(maybe_str)
+{
+	jobopt_put_str(o, &row->target, value ? value : "");
+	return 0;
+}
+
 JOBOPT_PARSER(mpi)
 {
 	if (str_eq_nocase(value, "list")) {

@@ -14,7 +14,7 @@
 
 #define TODO_MAX_SBATCH 36
 #define TODO_MAX_SALLOC 32
-#define TODO_MAX_SRUN 46
+#define TODO_MAX_SRUN 44
 
 static struct error err;
 static char storage[1024];
@@ -75,8 +75,8 @@ static void test_refusals(void **state)
 		{ "srun --ignore-signals=foo true", "Invalid signal name or number: foo", 255 },
 		{ "srun -Ix true", "Invalid numeric value \"x\" for immediate.", 1 },
 		{ "srun --mpi=foo true", "Invalid MPI type 'foo', --mpi=list for acceptable types", 1 },
+		{ "srun --send-libs true", "option '--send-libs' is not supported by this version", 1 },
 		{ "srun --priority=-1 true", "Priority must be >= 0", 255 },
-		{ "srun --bcast=x true", "option '--bcast' is not supported by this version", 1 },
 		{ "srun -r1 true", "--relative option invalid for job allocation request", 1 },
 		{ "srun --overlap --exclusive true", "--exclusive and --overlap are mutually exclusive", 1 },
 		{ "srun --gpus-per-task=1 true", "Invalid generic resource (gres) specification", 1 },

@@ -128,7 +128,9 @@ static int step_run(struct srun *s)
 		return srun_exit_code(1);
 	}
 	hook_run(s, s->o.prolog, CONF_SrunProlog);
-	rc = launch_send(s);
+	rc = bcast_program(s);
+	if (!rc)
+		rc = launch_send(s);
 	if (rc)
 		return rc;
 	if (s->o.pty)

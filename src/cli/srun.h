@@ -87,6 +87,7 @@ struct srun {
 	int epoll_fd, signal_fd, listen_fd;
 	uint16_t listen_port;
 	uint8_t io_key[32];
+	Pb__BcastSpec *bcast_exec; /* --bcast: what was put on the nodes */
 	uint32_t tree_width;       /* of the nodes, for MPI */
 	char host[64];             /* our address, as the nodes see it */
 	struct conn *conns;
@@ -143,6 +144,8 @@ void out_flush(struct srun *s);
 void out_take(struct srun *s, uint32_t task, bool is_err, const char *data, size_t n);   /* n 0: end of the stream */
 void out_finish(struct srun *s);           /* what is left, waiting for it */
 
+/* srun_bcast.c: 0 or an exit code. */
+int bcast_program(struct srun *s);
 /* srun_spawn.c: MPI_Comm_spawn */
 void spawn_take(struct srun *s, struct conn *c, uint32_t ticket, const char *text, size_t len);
 void spawn_tell(struct srun *s);            /* this srun is one that was spawned: its tasks run */

@@ -165,6 +165,7 @@ static void fill_rest(struct srun *s, Pb__LaunchSpec *m)
 	m->mpi_type = s->o.mpi ? s->o.mpi : (char *)conf_str(s->conf, CONF_MpiDefault);
 	m->has_tree_width = true;
 	m->tree_width = s->tree_width = tree_width(s);
+	m->bcast_exec = s->bcast_exec;
 	m->n_mpi_preput = preput_lines(&m->mpi_preput);
 	m->has_umask = true;
 	m->umask = jobopt_umask();

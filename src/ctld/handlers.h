@@ -20,6 +20,7 @@ void rpc_wait(struct ctld *d, struct wire_req *req);
 void rpc_alloc_info(struct ctld *d, struct wire_req *req);
 
 void rpc_job_list(struct ctld *d, struct wire_req *req);
+void rpc_bcast_cred(struct ctld *d, struct wire_req *req);
 void rpc_step_layout(struct ctld *d, struct wire_req *req);
 void rpc_step_list(struct ctld *d, struct wire_req *req);
 void rpc_node_list(struct ctld *d, struct wire_req *req);

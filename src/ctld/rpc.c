@@ -28,6 +28,7 @@ static const struct handler { rpc_fn fn; bool change; } handlers[] = {
 	[RPC_RESV_LIST] = { rpc_resv_list, false },
 	[RPC_RESV_UPDATE] = { rpc_resv_update, true },
 	[RPC_STEP_LAYOUT] = { rpc_step_layout, false },
+	[RPC_BCAST_CRED] = { rpc_bcast_cred, false },
 	[RPC_STEP_CREATE] = { rpc_step_create, true },
 	[RPC_STEP_DONE] = { rpc_step_done, false },
 	[RPC_JOB_DONE] = { rpc_job_done, true },

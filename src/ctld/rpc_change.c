@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "ctld/agent.h"
 #include "ctld/handlers.h"
+#include "wire/stepio.h"
 #include "ctld/replies.h"
 #include "ctld/scripts.h"
 #include "ctld/turn.h"
@@ -130,6 +131,49 @@ void rpc_job_done(struct ctld *d, struct wire_req *req)
 	ev.job_done.job_id = m->job_id;
 	ev.job_done.status = m->exit_status;
 	give(d, req, &ev, NULL, finish_plain);
+}
+
+/* The nodes of a job (or of one of its steps), as a layout without tasks. */
+static Pb__StepLayout *bcast_layout(struct ctld *d, const Pb__BcastCredReq *m, const Pb__AllocInfo *a)
+{
+	if (m->has_step_id)
+		return core_step_layout(d->core, m->job_id, m->step_id);
+	Pb__StepLayout *l = xmalloc(sizeof *l);
+	pb__step_layout__init(l);
+	l->nodes = xstrdup(a->job->alloc->nodes);
+	l->node = xcalloc(a->n_addr + 1, sizeof *l->node);
+	for (size_t i = 0; i < a->n_addr; i++) {
+		Pb__StepNode *n = l->node[l->n_node++] = xmalloc(sizeof *n);
+		pb__step_node__init(n);
+		n->name = xstrdup(a->addr[i]->name);
+		n->addr = xstrdup(a->addr[i]->addr);
+		n->port = a->addr[i]->port;
+	}
+	return l;
+}
+
+void rpc_bcast_cred(struct ctld *d, struct wire_req *req)
+{
+	const Pb__BcastCredReq *m = (const Pb__BcastCredReq *)wire_req_msg(req);
+	const struct core_job *j = core_job_find(d->core, m->job_id);
+	const struct wire_identity *id = wire_req_identity(req);
+	Pb__BcastCredRsp rsp = PB__BCAST_CRED_RSP__INIT;
+	Pb__AllocInfo *a = NULL;
+	if (!j)
+		rsp.code = ESLURM_INVALID_JOB_ID;
+	else if (core_job_uid(j) != id->uid)
+		rsp.code = ESLURM_ACCESS_DENIED;       /* the file is written as the job's user, from what he can read */
+	else if (!core_job_is_running(j) || !(a = reply_alloc(d, m->job_id)))
+		rsp.code = core_job_is_finished(j) ? ESLURM_ALREADY_DONE : ESLURM_JOB_PENDING;
+	else if (!(rsp.layout = bcast_layout(d, m, a)))
+		rsp.code = ESLURM_INVALID_JOB_ID;
+	else
+		rsp.cred = cred_step(d, a->job, STEP_ID_BCAST, rsp.layout, NULL);
+	wire_reply(req, &rsp.base);
+	cred_free(rsp.cred);
+	reply_alloc_free(a);
+	if (rsp.layout)
+		pb__step_layout__free_unpacked(rsp.layout, NULL);
 }
 
 void rpc_wait(struct ctld *d, struct wire_req *req) { waiters_call(d, req); }

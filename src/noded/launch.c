@@ -18,6 +18,7 @@
 #include "noded/settings.h"
 #include "noded/used.h"
 #include "wire/sign.h"
+#include "wire/stepio.h"
 
 /* Place of this node among those of the step. */
 static uint32_t node_index(const struct noded *n, const Pb__StepCred *cred)
@@ -101,6 +102,8 @@ int launch_step(struct noded *n, struct wire_req *req, struct error *err)
 	if (!cred)
 		return error_set(err, ESLURM_PROTOCOL, "malformed step credential");
 	rc = check_user(req, cred, err);
+	if (!rc && (cred->step_id == STEP_ID_BCAST) != (spec->bcast != NULL))
+		rc = error_set(err, ESLURM_CRED, "a credential for sbcast is for a file, and only that one is");
 	rc = rc < 0 ? rc : cred_use(n->creds, cred, n->name, (uint64_t)time(NULL), err);
 	if (!rc) {
 		Pb__SignedCred *sealed = spec->cred, empty = PB__SIGNED_CRED__INIT;

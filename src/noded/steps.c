@@ -290,14 +290,23 @@ static void on_written(uv_write_t *req, int status)
 	free(msg);
 }
 
-static void step_send(struct node_step *st, const ProtobufCMessage *message)
+/* With its length before it; malloc'd. */
+static uint8_t *message_frame(const ProtobufCMessage *message, size_t *ret_len)
 {
 	size_t len = protobuf_c_message_get_packed_size(message);
+	uint8_t *data = xmalloc(len + 4);
+	data[0] = (uint8_t)(len >> 24), data[1] = (uint8_t)(len >> 16), data[2] = (uint8_t)(len >> 8), data[3] = (uint8_t)len;
+	protobuf_c_message_pack(message, data + 4);
+	*ret_len = len + 4;
+	return data;
+}
+
+static void step_send(struct node_step *st, const ProtobufCMessage *message)
+{
+	size_t len;
 	struct out_msg *msg = xmalloc(sizeof *msg);
-	msg->data = xmalloc(len + 4);
-	msg->data[0] = (uint8_t)(len >> 24), msg->data[1] = (uint8_t)(len >> 16), msg->data[2] = (uint8_t)(len >> 8), msg->data[3] = (uint8_t)len;
-	protobuf_c_message_pack(message, msg->data + 4);
-	uv_buf_t buf = uv_buf_init((char *)msg->data, (unsigned)(len + 4));
+	msg->data = message_frame(message, &len);
+	uv_buf_t buf = uv_buf_init((char *)msg->data, (unsigned)len);
 	uv_write(&msg->req, (uv_stream_t *)&st->pipe, &buf, 1, on_written);
 }
 
@@ -385,12 +394,49 @@ static void step_title(uint32_t job_id, uint32_t step_id, char *buf, size_t size
 		snprintf(buf, size, "slurmstepd: [%u.%d]", job_id, (int)step_id);
 }
 
+static void on_bcast_closed(uv_handle_t *h) { free(h); }
+
+static void on_bcast_written(uv_write_t *req, int status)
+{
+	struct out_msg *msg = (struct out_msg *)req;
+	(void)status;
+	uv_close((uv_handle_t *)req->handle, on_bcast_closed);
+	free(msg->data);
+	free(msg);
+}
+
+/* sbcast: told what to do, then left alone; it reports to the sender, who holds the other end. */
+static int bcast_spawn(struct noded *n, Pb__StepdStart *start, struct error *err)
+{
+	int pair[2];
+	pid_t pid;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return error_set(err, errno, "socketpair: %s", strerror(errno));
+	int rc = stepd_exec(n, "slurmstepd: [sbcast]", pair[1], pair[1], &pid);
+	close(pair[1]);
+	if (rc < 0) {
+		close(pair[0]);
+		return error_set(err, rc, "cannot start %s: %s", n->stepd_path, strerror(-rc));
+	}
+	uv_pipe_t *pipe = xcalloc(1, sizeof *pipe);
+	uv_pipe_init(&n->loop, pipe, 0);
+	uv_pipe_open(pipe, pair[0]);
+	size_t len;
+	struct out_msg *msg = xmalloc(sizeof *msg);
+	msg->data = message_frame(&start->base, &len);
+	uv_buf_t buf = uv_buf_init((char *)msg->data, (unsigned)len);
+	uv_write(&msg->req, (uv_stream_t *)pipe, &buf, 1, on_bcast_written);
+	return 0;
+}
+
 int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err)
 {
 	int pair[2];
 	pid_t pid;
 	char title[64];
 	const Pb__StepCred *c = start->cred;
+	if (start->spec && start->spec->bcast)
+		return bcast_spawn(n, start, err);
 	if (steps_find(n, c->job_id, c->step_id))
 		return error_set(err, EEXIST, "step %u.%d runs on this node already", c->job_id, (int)c->step_id);
 	int will = will_make(n, start, err);

@@ -314,7 +314,7 @@ bool io_link_resolve(const char *host, struct sockaddr_in *ret)
 	return true;
 }
 
-static int connect_to(const char *host, uint16_t port, int *ret_error)
+int io_link_dial(const char *host, uint16_t port, int *ret_error)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
 	struct timeval limit = { .tv_sec = CONNECT_SEC };
@@ -342,7 +342,7 @@ int io_link_connect(struct step *s)
 		return 0;
 	if (!s->spec->io_host || s->spec->io_key.len != crypto_auth_KEYBYTES)
 		return fail(s, "the launch carries no key for it; ", EINVAL);
-	l->fd = connect_to(s->spec->io_host, (uint16_t)s->spec->io_port, &error);
+	l->fd = io_link_dial(s->spec->io_host, (uint16_t)s->spec->io_port, &error);
 	if (l->fd < 0)
 		return fail(s, "", error);
 	l->gone = false;

@@ -14,6 +14,8 @@ void io_link_failed(struct step *s, const char *text);
 /* A frame of the step as a whole. false: there is no srun. */
 bool io_link_send(struct step *s, uint8_t type, const void *data, size_t n);
 bool io_link_send_task(struct step *s, uint8_t type, uint32_t task, const void *data, size_t n);
+/* Connect, blocking. fd, or -1 and *ret_error an errno. */
+int io_link_dial(const char *host, uint16_t port, int *ret_error);
 /* No srun is, or was ever, connected. */
 bool io_link_is_gone(void);
 /* The address of a host by number or name, IPv4; the port stays. */

@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "stepd/bcast.h"
 #include "stepd/contain.h"
 #include "stepd/contain_limit.h"
 #include "stepd/done.h"
@@ -170,6 +171,8 @@ int main(int argc, char **argv)
 		log_error("node %s has no part in step %s", s->node, s->name);
 		return 1;
 	}
+	if (s->spec && s->spec->bcast)
+		bcast_run(s);
 	uv_loop_init(&s->loop);
 	signals_start(s);
 	bool ready = done_prepare(s) == 0;

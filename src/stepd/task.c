@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "model/bcastpath.h"
 #include "stepd/affinity.h"
 #include "stepd/contain.h"
 #include "stepd/contain_limit.h"
@@ -92,6 +93,8 @@ static void child_run(struct step *s, struct task *t)
 	user_chdir(s, work_dir(s));
 	char **env = env_task(s, t);
 	env = prolog_run(s, t, env);
+	if (s->spec && s->spec->bcast_exec)        /* argv[0] stays what was typed */
+		environ = env, execv(bcast_path(s->spec->bcast_exec, s->job_id, s->node), t->argv);
 	exec_program(s, t->argv, env);
 }
 

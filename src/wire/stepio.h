@@ -9,6 +9,8 @@
 #define STEPIO_ALL 0xffffffffu
 #define STEPIO_MAX (256u * 1024)
 #define STEPIO_HEAD 9
+#define STEPIO_BLOCK_MAX (64u << 20)
+#define STEP_ID_BCAST 0xfffffff2u   /* no step: a credential for sbcast */
 enum stepio_type {
 	STEPIO_HELLO = 1,   /* stepd->srun: pb.IoHello */
 	STEPIO_PROOF = 2,   /* srun->stepd: 32 bytes */
@@ -28,4 +30,8 @@ enum stepio_type {
 	STEPIO_SPAWNED = 17,     /* srun->stepd: task is the ticket; 4 bytes, 0: it runs */
 	STEPIO_TERMINATE = 18,   /* srun->stepd: 4 bytes seconds until SIGKILL, then the reason ("DUE TO TASK FAILURE") */
 	STEPIO_ALL_ENDED = 19,   /* srun->stepd, to those that have sent PEER_PORT: no task of the step runs any more on any node */
+	/* sbcast, in place of a step's frames: */
+	STEPIO_BLOCK = 20, STEPIO_BLOCK_LZ4 = 21,   /* to stepd: bytes of the file; 4 bytes length and lz4 of them. At most STEPIO_BLOCK_MAX */
+	STEPIO_BLOCK_END = 22,   /* to stepd: that was all */
+	STEPIO_WRITTEN = 23,     /* from stepd: 4 bytes errno, 0: the file is there */
 };
