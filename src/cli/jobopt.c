@@ -112,6 +112,8 @@ struct source { struct jobopt *o; enum jobopt_from from; };
 static int source_take(const struct opt_row *opt, const char *value, void *arg, struct error *err)
 {
 	struct source *s = arg;
+	if (opt->id >= JOBOPT_COUNT)
+		return s->o->more_take((size_t)opt->id - JOBOPT_COUNT, value, err);
 	return value_set(s->o, &jobopt_rows[opt->id], value, s->from, err);
 }
 
@@ -126,13 +128,16 @@ size_t jobopt_rows_of(enum jobopt_cmd cmd, struct opt_row ret[JOBOPT_COUNT])
 
 static int words_parse(struct jobopt *o, int argc, char **argv, enum jobopt_from from, struct error *err)
 {
-	struct opt_row rows[JOBOPT_COUNT];
+	struct opt_row *rows = xcalloc(JOBOPT_COUNT + o->more_n, sizeof(*rows));
 	size_t n = jobopt_rows_of(o->cmd, rows);
+	for (size_t i = 0; i < o->more_n; i++)
+		rows[n++] = o->more[i];
 	struct source s = { .o = o, .from = from };
 	o->getopt_error = true;
 	o->fatal = false;
 	o->exit_code = 255;
 	int rc = opt_parse(rows, n, argc, argv, true, source_take, &s, err);
+	free(rows);
 	if (rc == -ESLURM_NOT_SUPPORTED) {
 		o->getopt_error = false;
 		o->exit_code = 1;

@@ -68,6 +68,10 @@ struct jobopt {
 	int wait_sec;                      /* -1: configuration's WaitTime */
 	int msg_timeout_sec;               /* 0: default */
 	uint32_t threads;
+	/* Options of plugins (plugins.h): rows with ids from JOBOPT_COUNT on. */
+	const struct opt_row *more;
+	size_t more_n;
+	int (*more_take)(size_t at, const char *value, struct error *err);
 	char *mpi, *bcast, *compress, *task_prolog, *task_epilog, *prolog, *epilog, *propagate, *slurmd_debug, *accel_bind, *step_gres;
 	char *ignore_signals;
 	int immediate_sec;                 /* -1: not asked; 0: do not wait at all */

@@ -54,6 +54,8 @@ static void help_print(const struct jobopt *o)
 		return;
 	}
 	opt_print_help(usage[jobopt_cmd_index(o->cmd)], rows, n);
+	if (o->more_n)
+		opt_print_help("\nOptions provided by plugins:\n", o->more, o->more_n);
 	printf("\nHelp options:\n  -h, --help                  this text\n      --usage                 a short synopsis\n");
 }
 

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/jobopt.h"
+#include "cli/plugins.h"
 #include "cli/submit.h"
 #include "client/client.h"
 #include "model/envlist.h"
@@ -376,6 +377,7 @@ int main(int argc, char **argv)
 
 	log_init(cmd, LOG_L_INFO);
 	jobopt_init(&o, JOBOPT_SALLOC);
+	plugins_load(&o);
 	first = jobopt_parse_args(&o, argc, argv, &err);
 	if (first < 0)
 		code = jobopt_report(&o, &err);
@@ -387,9 +389,12 @@ int main(int argc, char **argv)
 		} else {
 			if (o.verbose)
 				jobopt_dump(&o);
-			code = run(&o, argv + first);
+			code = plugins_ready(&o);
+			if (code == 0)
+				code = run(&o, argv + first);
 		}
 	}
+	plugins_exit();
 	jobopt_fini(&o);
 	return code;
 }

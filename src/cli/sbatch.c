@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "cli/jobopt.h"
 #include "cli/script.h"
+#include "cli/plugins.h"
 #include "cli/submit.h"
 #include "model/batchscript.h"
 #include "model/timespec.h"
@@ -226,6 +227,7 @@ int main(int argc, char **argv)
 
 	log_init(cmd, LOG_L_INFO);
 	jobopt_init(&o, JOBOPT_SBATCH);
+	plugins_load(&o);
 	first = jobopt_parse_args(&o, argc, argv, &err);
 	if (first < 0)
 		code = jobopt_report(&o, &err);
@@ -243,10 +245,13 @@ int main(int argc, char **argv)
 			else if (o.verbose)
 				jobopt_dump(&o);
 			if (code == 0)
+				code = plugins_ready(&o);
+			if (code == 0)
 				code = submit(&o, &s);
 		}
 	}
 	script_fini(&s);
+	plugins_exit();
 	jobopt_fini(&o);
 	return code;
 }

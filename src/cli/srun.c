@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/plugins.h"
 #include "cli/srun.h"
 
 static void log_setup(const struct srun *s)
@@ -65,6 +66,7 @@ static int options_read(struct srun *s, int argc, char **argv)
 	struct error err = { 0 };
 	int code;
 	jobopt_init(&s->o, JOBOPT_SRUN);
+	plugins_load(&s->o);
 	int first = jobopt_parse_args(&s->o, argc, argv, &err);
 	if (first < 0 || jobopt_parse_env(&s->o, &err) < 0)
 		return jobopt_report(&s->o, &err);
@@ -75,6 +77,8 @@ static int options_read(struct srun *s, int argc, char **argv)
 		return jobopt_report(&s->o, &err);
 	if (s->o.verbose)
 		jobopt_dump(&s->o);
+	if ((code = plugins_ready(&s->o)))
+		return code;
 	s->argc = argc - first;
 	s->argv = argv + first;
 	int rc = hetjob_check(argc, argv);
@@ -128,7 +132,9 @@ static int step_run(struct srun *s)
 		return srun_exit_code(1);
 	}
 	hook_run(s, s->o.prolog, CONF_SrunProlog);
-	rc = bcast_program(s);
+	rc = plugins_step(s->job_id, s->step_id, s->argc, s->argv);
+	if (!rc)
+		rc = bcast_program(s);
 	if (!rc)
 		rc = launch_send(s);
 	if (rc)
@@ -173,6 +179,7 @@ int main(int argc, char **argv)
 	rc = step_run(&s);
 	if (!s.exit_status && rc)
 		s.exit_status = (uint32_t)rc << 8;
+	plugins_exit();
 	spawn_wait(&s);
 	alloc_give_back(&s);
 	return rc;

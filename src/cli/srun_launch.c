@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/plugins.h"
 #include "cli/srun.h"
 #include "model/idset.h"
 #include "proto/agent.pb-c.h"
@@ -165,6 +166,7 @@ static void fill_rest(struct srun *s, Pb__LaunchSpec *m)
 	m->mpi_type = s->o.mpi ? s->o.mpi : (char *)conf_str(s->conf, CONF_MpiDefault);
 	m->has_tree_width = true;
 	m->tree_width = s->tree_width = tree_width(s);
+	m->n_spank_opts = plugins_options_out(&m->spank_opts);
 	m->bcast_exec = s->bcast_exec;
 	m->n_mpi_preput = preput_lines(&m->mpi_preput);
 	m->has_umask = true;

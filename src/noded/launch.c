@@ -15,6 +15,7 @@
 #include "noded/events.h"
 #include "noded/jobs.h"
 #include "noded/launch.h"
+#include "noded/place.h"
 #include "noded/settings.h"
 #include "noded/used.h"
 #include "wire/sign.h"

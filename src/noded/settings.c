@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "noded/namespace.h"
+#include "noded/place.h"
 #include "noded/settings.h"
 
 /* Its name there, the key here. Paths get their %-patterns filled in. */
@@ -40,6 +41,16 @@ static void setting_add_num(Pb__StepdStart *start, const char *key, uint64_t val
 	setting_add(start, key, text);
 }
 
+/* plugstack.conf: PlugStackConfig, or the file beside slurm.conf; only where it is there. */
+static void plugins_fill(const struct noded *n, Pb__StepdStart *start)
+{
+	char path[4096];
+	if (!place_plugstack(n, path, sizeof path))
+		return;
+	setting_add(start, "PlugStack", path);
+	setting_add(start, "PluginDir", conf_str(n->conf, CONF_PluginDir));
+}
+
 void settings_fill(const struct noded *n, Pb__StepdStart *start)
 {
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -54,6 +65,7 @@ void settings_fill(const struct noded *n, Pb__StepdStart *start)
 			setting_add(start, switches[i].name, "yes");
 	setting_add(start, "SlurmdDebug", log_level_name((enum log_level)conf_num(n->conf, CONF_SlurmdDebug)));
 	setting_add(start, "ConfPath", conf_path(n->conf));
+	plugins_fill(n, start);
 	setting_add_num(start, "UnkillableStepTimeout", conf_num(n->conf, CONF_UnkillableStepTimeout));
 	setting_add_num(start, "MinRAMSpace", conf_num(n->conf, CONF_Cgroup_MinRAMSpace));
 	setting_add_num(start, "RealMemory", n->self->real_memory ? n->self->real_memory : n->hw.memory_mb);

@@ -178,6 +178,8 @@ static void env_torch(const struct step *s, const struct task *t, struct envlist
 	str_fini(&ours);
 }
 
+struct envlist *env_common(void) { return &common; }
+
 void env_prepare(const struct step *s)
 {
 	const Pb__JobRecord *job = s->cred->job;

@@ -135,13 +135,18 @@ static void batch_text(struct step *s, const char *line)
 	_exit(0);
 }
 
-void io_text(struct step *s, const char *text)
+void io_line(struct step *s, bool is_error, const char *text)
 {
-	char *line = xasprintf("slurmstepd: error: %s\n", text);
-	log_error("%s", text);
+	char *line = xasprintf("slurmstepd: %s%s\n", is_error ? "error: " : "", text);
 	if (s->batch)
 		batch_text(s, line);
 	else if (!io_link_text(s, line) && s->task && s->spec->std_err && s->task[0].err >= 0)
 		(void)!write(s->task[0].err, line, strlen(line));
 	free(line);
+}
+
+void io_text(struct step *s, const char *text)
+{
+	log_error("%s", text);
+	io_line(s, true, text);
 }

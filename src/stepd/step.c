@@ -19,6 +19,7 @@
 #include "stepd/io.h"
 #include "stepd/mpi.h"
 #include "stepd/orders.h"
+#include "stepd/plugins.h"
 #include "stepd/prolog.h"
 #include "stepd/script.h"
 #include "stepd/step.h"
@@ -111,6 +112,7 @@ void step_check_end(struct step *s)
 	if (!completion_leave(s))
 		return;
 	s->ending = true;
+	plugins_end(s);
 	attach_finish(s);
 	orders_stop(s);
 	script_remove(s);

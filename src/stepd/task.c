@@ -26,6 +26,7 @@
 #include "stepd/mpi.h"
 #include "stepd/multi.h"
 #include "stepd/namespace.h"
+#include "stepd/plugins.h"
 #include "stepd/prolog.h"
 #include "stepd/step.h"
 #include "stepd/task.h"
@@ -79,6 +80,7 @@ static void child_run(struct step *s, struct task *t)
 	int rc = namespace_enter(s);
 	if (rc < 0)
 		give_up(s, -rc, "cannot make the job's private folders");
+	char **env = plugins_child_privileged(s, t, env_task(s, t));
 	rc = user_become(s);
 	if (rc < 0)
 		give_up(s, -rc, "cannot become the job's user");
@@ -91,8 +93,7 @@ static void child_run(struct step *s, struct task *t)
 		_exit(1);
 	affinity_say(s, t);
 	user_chdir(s, work_dir(s));
-	char **env = env_task(s, t);
-	env = prolog_run(s, t, env);
+	env = plugins_child_user(s, t, prolog_run(s, t, env));
 	if (s->spec && s->spec->bcast_exec)        /* argv[0] stays what was typed */
 		environ = env, execv(bcast_path(s->spec->bcast_exec, s->job_id, s->node), t->argv);
 	exec_program(s, t->argv, env);
@@ -117,7 +118,7 @@ static int task_fork(struct step *s, struct task *t)
 	}
 	s->running++;
 	s->started++;
-	return 0;
+	return plugins_forked(s, t);
 }
 
 /* The launch's words, with the NULL that execvp wants. */
@@ -165,9 +166,12 @@ int task_launch(struct step *s)
 	env_prepare(s);
 	if (s->batch)
 		s->task[0].argv = batch_argv(s);
+	if (plugins_start(s) < 0)
+		return -1;
 	for (uint32_t i = 0; i < s->tasks; i++)
 		if (task_fork(s, &s->task[i]) < 0)
 			return -1;
+	plugins_all_forked();
 	io_launched(s);
 	mpi_launched(s);
 	return 0;
@@ -211,6 +215,7 @@ void task_reap(struct step *s)
 		}
 		log_debug("task %u (%d) exited with status %d", t->rank, (int)pid, status);
 		contain_oom(s);
+		plugins_task_end(s, t);
 		prolog_task_end(s, t);
 		io_task_end(s, t);
 	}

@@ -1,0 +1,151 @@
+/* plugins.c - see plugins.h
+ *
+ * The commands read their options before their configuration; so plugstack.conf is looked for beside slurm.conf, and only where it is not there is slurm.conf
+ * looked through for PlugStackConfig. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/jobopt_row.h"
+#include "cli/plugins.h"
+#include "spank/stack.h"
+
+#define OPTIONS_MAX 512
+extern char **environ;
+
+/* The value of a key in slurm.conf's own text; malloc'd or NULL. */
+static char *conf_look(const char *path, const char *key)
+{
+	FILE *f = fopen(path, "re");
+	char *line = NULL, *found = NULL;
+	size_t size = 0, len = strlen(key);
+	while (f && getline(&line, &size, f) >= 0) {
+		char *at = line + strspn(line, " \t");
+		if (strncasecmp(at, key, len) || at[len] != '=')
+			continue;
+		at += len + 1;
+		at[strcspn(at, " \t\n#")] = 0;
+		free(found);
+		found = xstrdup(at);
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* NULL: there is none. */
+static char *stack_path(char **ret_plugin_dir)
+{
+	const char *conf = getenv("SLURM_CONF");
+	conf = conf && *conf ? conf : "/etc/slurm/slurm.conf";
+	const char *slash = strrchr(conf, '/');
+	char *path = xasprintf("%.*s/plugstack.conf", slash ? (int)(slash - conf) : 1, slash ? conf : ".");
+	if (access(path, R_OK) < 0) {
+		free(path);
+		path = conf_look(conf, "PlugStackConfig");
+	}
+	*ret_plugin_dir = path ? conf_look(conf, "PluginDir") : NULL;
+	return path;
+}
+
+static int take(size_t at, const char *value, struct error *err)
+{
+	struct spank_stack_option all[OPTIONS_MAX];
+	if (at >= spank_stack_options(all, OPTIONS_MAX))
+		return error_set(err, EINVAL, "unknown option");
+	if (spank_stack_option_set(at, value, 0) == 0)
+		return 0;
+	return error_set(err, EINVAL, "Invalid --%s argument: %s", all[at].opt->name, value ? value : "");
+}
+
+static void rows_make(struct jobopt *o)
+{
+	struct spank_stack_option all[OPTIONS_MAX];
+	size_t n = spank_stack_options(all, OPTIONS_MAX);
+	struct opt_row *row = xcalloc(n + 1, sizeof(*row));
+	for (size_t i = 0; i < n; i++)
+		row[i] = (struct opt_row){ .name = all[i].opt->name, .arg = all[i].opt->has_arg == 1 ? OPT_REQUIRED : all[i].opt->has_arg ? OPT_OPTIONAL : OPT_NONE,
+			.meta = all[i].opt->arginfo, .help = all[i].opt->usage, .id = (int)(JOBOPT_COUNT + i) };
+	o->more = row;
+	o->more_n = n;
+	o->more_take = take;
+}
+
+void plugins_load(struct jobopt *o)
+{
+	char *dir, *path = stack_path(&dir);
+	size_t n = 0;
+	if (!path)
+		return;
+	spank_context_t context = o->cmd == JOBOPT_SRUN ? S_CTX_LOCAL : S_CTX_ALLOCATOR;
+	spank_job.uid = getuid();
+	spank_job.gid = getgid();
+	spank_job.has_job = context == S_CTX_LOCAL;
+	if (spank_stack_load(path, dir, context) < 0 || spank_stack_call(SPANK_INIT) < 0) {
+		log_error("Plug-in initialization failed");
+		exit(jobopt_exit_code("SLURM_EXIT_ERROR", 1));
+	}
+	free(path);
+	free(dir);
+	while (environ[n])
+		n++;
+	if (spank_stack_options_in(environ, n) < 0)
+		exit(jobopt_exit_code("SLURM_EXIT_ERROR", 1));
+	rows_make(o);
+}
+
+int plugins_ready(struct jobopt *o)
+{
+	char **out;
+	if (spank_stack_is_empty())
+		return 0;
+	if (spank_stack_call(SPANK_INIT_POST_OPT) < 0) {
+		log_error("Plug-in initialization failed");
+		return jobopt_exit_code("SLURM_EXIT_ERROR", 1);
+	}
+	size_t n = spank_stack_options_out(&out), k = spank_job.control.count;
+	Pb__JobDesc *d = o->desc;
+	d->spank_env = xcalloc(n + k + 1, sizeof(*d->spank_env));
+	for (size_t i = 0; i < k; i++)
+		d->spank_env[d->n_spank_env++] = xstrdup(spank_job.control.var[i]);
+	for (size_t i = 0; i < n; i++) {
+		d->spank_env[d->n_spank_env++] = out[i];
+		if (o->cmd != JOBOPT_SRUN)             /* for an srun in the allocation */
+			putenv(xstrdup(out[i]));
+	}
+	free(out);
+	return 0;
+}
+
+int plugins_step(uint32_t job_id, uint32_t step_id, int argc, char **argv)
+{
+	if (spank_stack_is_empty())
+		return 0;
+	spank_job.job_id = job_id;
+	spank_job.step_id = step_id;
+	spank_job.argc = argc;
+	spank_job.argv = argv;
+	if (spank_stack_call(SPANK_LOCAL_USER_INIT) == 0)
+		return 0;
+	log_error("Failure in local plugin stack");
+	return jobopt_exit_code("SLURM_EXIT_ERROR", 1);
+}
+
+size_t plugins_options_out(char ***ret)
+{
+	*ret = NULL;
+	return spank_stack_is_empty() ? 0 : spank_stack_options_out(ret);
+}
+
+void plugins_exit(void)
+{
+	if (!spank_stack_is_empty())
+		(void)spank_stack_call(SPANK_EXIT);
+}
