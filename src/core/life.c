@@ -323,6 +323,23 @@ static void job_blame_node(struct core *c, struct core_job *j)
 		life_finish(c, j);
 }
 
+static void node_why(struct core *c, struct core_job *j, uint32_t node, const char *what)
+{
+	struct job_extra *x = job_x(j);
+	xstr_set(&x->fail_node, c->node[node]->name);
+	x->end_reason = REASON_NODE_DOWN;
+	free(x->why);
+	x->why = xasprintf("DUE TO NODE FAILURE: node %s %s", c->node[node]->name, what);
+}
+
+static void end_by_node(struct core *c, struct core_job *j)
+{
+	if (j->batch && j->requeue)
+		job_requeue(c, j, false, 0, 0);
+	else
+		job_end(c, j, PB__JOB_STATE__NODE_FAIL, 0);
+}
+
 void job_node_lost(struct core *c, struct core_job *j, uint32_t node)
 {
 	int at = job_at_node(j, node);
@@ -336,17 +353,11 @@ void job_node_lost(struct core *c, struct core_job *j, uint32_t node)
 			life_finish(c, j);
 		return;
 	}
-	struct job_extra *x = job_x(j);
-	xstr_set(&x->fail_node, c->node[node]->name);
-	x->end_reason = REASON_NODE_DOWN;
-	free(x->why);
-	x->why = xasprintf("DUE TO NODE FAILURE: node %s was lost", c->node[node]->name);
+	node_why(c, j, node, "was lost");
 	if (cause)
 		job_blame_node(c, j);
-	else if (j->batch && j->requeue)
-		job_requeue(c, j, false, 0, 0);
 	else
-		job_end(c, j, PB__JOB_STATE__NODE_FAIL, 0);
+		end_by_node(c, j);
 }
 
 /* While a requeued job's nodes clean up, they speak of the run before. */
@@ -400,6 +411,11 @@ void job_batch_done(struct core *c, struct core_job *j, uint32_t node, const Pb_
 		step_end(c, j, s, e->status);
 	if (e->clean && at >= 0 && j->alloc->on[at].state != ON_FREE)
 		node_release(c, j, (uint32_t)at);
+	if (live && e->killed && !e->oom) {
+		node_why(c, j, node, "lost the job's slurmstepd: it was killed");
+		end_by_node(c, j);
+		return;
+	}
 	if (live && e->oom)
 		oom_why(j, e->status, e->text);
 	else if (live && e->has_error && e->text)

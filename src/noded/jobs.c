@@ -380,6 +380,8 @@ void jobs_terminate(struct noded *n, const Pb__TerminateReq *req)
 
 static const char stepd_killed[] = "slurmstepd was killed";
 
+static bool is_killed(const Pb__StepdEvent *event) { return !event || (event->text && !strcmp(event->text, stepd_killed)); }
+
 /* What slurmctld is told of a step's end. */
 static void report_end(struct noded *n, const struct node_step *st, const Pb__StepdEvent *event, bool clean)
 {
@@ -389,6 +391,7 @@ static void report_end(struct noded *n, const struct node_step *st, const Pb__St
 	e.step_id = st->step_id;
 	e.status = event ? event->status : SIGKILL;
 	e.text = event ? event->text : (char *)stepd_killed;
+	e.has_killed = e.killed = is_killed(event);
 	if (event && event->kind == PB__STEPD_EVENT__KIND__FAILED) {
 		e.status = IO_FAILED_STATUS;
 		e.has_error = true;
@@ -407,7 +410,7 @@ static bool batch_never_began(struct noded *n, const struct node_step *st, const
 {
 	const struct node_job *j = job_find(n, st->job_id);
 	bool node_fault = event && event->has_node_fault && event->node_fault;
-	bool killed = !event || (event->text && !strcmp(event->text, stepd_killed));
+	bool killed = is_killed(event);
 	if (!st->batch || (j && j->terminating) || !(node_fault || (killed && !(event && event->started))))
 		return false;
 	runs_add(&ran, st->job_id, st->restarts);       /* a launch of it that is sent again comes too late */

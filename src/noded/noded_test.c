@@ -430,6 +430,7 @@ static void test_stepd_killed(void **state)
 	kill(atoi(file_text("ppid")), SIGKILL);
 	WAIT_FOR(event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 7));
 	assert_string_equal(event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 7)->text, "slurmstepd was killed");
+	assert_true(event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 7)->killed);
 	terminate(7);
 	WAIT_FOR(access(xasprintf("%s/spool/step.7.%u", dir, STEP_ID_BATCH), F_OK) < 0);
 }

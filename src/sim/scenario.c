@@ -481,6 +481,7 @@ static void do_report(struct play *p)
 	m.drain = has(p, "drain");
 	m.has_again = true;
 	m.again = has(p, "again");
+	m.has_killed = m.killed = has(p, "killed");
 	m.text = (char *)(opt(p, "text") ? opt(p, "text") : "as told");
 	m.detail = (char *)(uintptr_t)opt(p, "detail");
 	m.has_oom = true;
