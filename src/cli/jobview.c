@@ -22,6 +22,7 @@ void show_env_init(void)
 {
 	const char *max = getenv("SLURM_BITSTR_LEN");
 	show_env.time_format = getenv("SLURM_TIME_FORMAT");
+	show_env.clusters = getenv("SLURM_CLUSTERS");
 	show_env.array_max = max && isdigit((unsigned char)*max) ? (uint32_t)strtoul(max, NULL, 10) : 64;
 	show_env.now = (uint64_t)time(NULL);
 }

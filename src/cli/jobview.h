@@ -7,6 +7,7 @@
 struct show_env {              /* what getters need to know of the run */
 	uint64_t now;          /* the controller's clock */
 	const char *cluster;
+	const char *clusters;      /* --clusters as typed, or SLURM_CLUSTERS; NULL: not given */
 	const char *time_format;   /* SLURM_TIME_FORMAT, NULL: standard */
 	uint32_t array_max;        /* SLURM_BITSTR_LEN */
 	bool expand_patterns;

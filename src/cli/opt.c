@@ -272,3 +272,19 @@ void opt_print_usage(const char *cmd, const struct opt_row *rows, size_t n, cons
 	putchar('\n');
 	str_fini(&s);
 }
+
+bool opt_clusters(const char *prog, const char *list, const char *own)
+{
+	bool found = false;
+	char *copy = xstrdup(list), *cursor = copy;
+	for (char *name; (name = str_next(&cursor, ","));) {
+		bool known = str_eq(name, own) || str_eq_nocase(name, "all");
+		found = found || known;
+		if (!known)
+			fprintf(stderr, "%s: error: No cluster '%s' known by database.\n", prog, name);
+	}
+	if (!found)
+		fprintf(stderr, "%s: error: '%s' can't be reached now, or it is an invalid entry for --cluster.  Use 'sacctmgr list clusters' to see available clusters.\n", prog, list);
+	free(copy);
+	return found;
+}

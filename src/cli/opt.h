@@ -25,3 +25,5 @@ int opt_parse(const struct opt_row *rows, size_t n, int argc, char **argv, bool 
 void opt_print_help(const char *usage, const struct opt_row *rows, size_t n);
 /* "Usage: squeue [-a] [--all] ..." as the reference's --usage grammar. */
 void opt_print_usage(const char *cmd, const struct opt_row *rows, size_t n, const char *tail);
+/* --clusters: names of which this cluster must be one ("all": every one there is). Others are named on stderr. */
+bool opt_clusters(const char *prog, const char *list, const char *own);

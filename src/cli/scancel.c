@@ -24,7 +24,7 @@
 static const char cmd[] = "scancel";
 
 struct scancel {
-	char *account, *name, *partition, *qos, *reservation, *state, *user, *nodes, *wckey;
+	char *account, *name, *partition, *qos, *reservation, *state, *user, *nodes, *wckey, *clusters;
 	uint32_t uid;                /* of `user` */
 	int signal;                  /* 0: terminate */
 	unsigned verbose;
@@ -32,7 +32,7 @@ struct scancel {
 	char **want;                 /* ids as typed */
 	size_t want_n, want_cap;
 };
-enum { SC_ACCOUNT, SC_BATCH, SC_CTLD, SC_FULL, SC_HURRY, SC_INTERACTIVE, SC_ME, SC_NAME, SC_PARTITION, SC_QUIET, SC_QOS, SC_RESERVATION,
+enum { SC_ACCOUNT, SC_BATCH, SC_CLUSTERS, SC_CTLD, SC_FULL, SC_HURRY, SC_INTERACTIVE, SC_ME, SC_NAME, SC_PARTITION, SC_QUIET, SC_QOS, SC_RESERVATION,
        SC_SIGNAL, SC_STATE, SC_USER, SC_VERBOSE, SC_VERSION, SC_NODES, SC_WCKEY, SC_HELP, SC_USAGE, SC_TODO };
 
 static const struct opt_row rows[] = {
@@ -45,7 +45,7 @@ static const struct opt_row rows[] = {
 	{ "hurry", 'H', OPT_NONE, NULL, "skip the stage-out of burst buffers", SC_HURRY, false },
 	{ "interactive", 'i', OPT_NONE, NULL, "ask about each job", SC_INTERACTIVE, false },
 	{ "me", 0, OPT_NONE, NULL, "only your own jobs", SC_ME, false },
-	{ "clusters", 'M', OPT_REQUIRED, "names", "clusters to send the request to", SC_TODO, true },
+	{ "clusters", 'M', OPT_REQUIRED, "names", "clusters to send the request to", SC_CLUSTERS, false },
 	{ "name", 'n', OPT_REQUIRED, "name", "only jobs with this name", SC_NAME, false },
 	{ "jobname", 0, OPT_REQUIRED, NULL, NULL, SC_NAME, false },
 	{ "partition", 'p', OPT_REQUIRED, "partition", "only jobs in this partition", SC_PARTITION, false },
@@ -110,6 +110,7 @@ static int option_take(const struct opt_row *row, const char *value, void *arg, 
 	switch (row->id) {
 	case SC_ACCOUNT: xstr_set(&s->account, value); break;
 	case SC_BATCH: s->batch = true; break;
+	case SC_CLUSTERS: xstr_set(&s->clusters, value); break;
 	case SC_FULL: s->full = true; break;
 	case SC_HURRY: s->hurry = true; break;
 	case SC_INTERACTIVE: s->interactive = true; break;
@@ -132,7 +133,7 @@ static int option_take(const struct opt_row *row, const char *value, void *arg, 
 }
 
 static const struct { const char *name; int id; } variables[] = {
-	{ "SCANCEL_ACCOUNT", SC_ACCOUNT }, { "SCANCEL_BATCH", SC_BATCH }, { "SCANCEL_CTLD", SC_CTLD }, { "SCANCEL_FULL", SC_FULL },
+	{ "SCANCEL_ACCOUNT", SC_ACCOUNT }, { "SCANCEL_BATCH", SC_BATCH }, { "SLURM_CLUSTERS", SC_CLUSTERS }, { "SCANCEL_CTLD", SC_CTLD }, { "SCANCEL_FULL", SC_FULL },
 	{ "SCANCEL_HURRY", SC_HURRY }, { "SCANCEL_INTERACTIVE", SC_INTERACTIVE }, { "SCANCEL_NAME", SC_NAME }, { "SCANCEL_PARTITION", SC_PARTITION },
 	{ "SCANCEL_QOS", SC_QOS }, { "SCANCEL_STATE", SC_STATE }, { "SCANCEL_USER", SC_USER }, { "SCANCEL_NODELIST", SC_NODES },
 	{ "SCANCEL_VERBOSE", SC_VERBOSE }, { "SCANCEL_WCKEY", SC_WCKEY },
@@ -450,6 +451,11 @@ int main(int argc, char **argv)
 	if (client_open(&c, &err) < 0 || (s.interactive && ask_all(&s, c, &err) < 0)) {
 		if (err.line[0])
 			fprintf(stderr, "%s: error: %s\n", cmd, err.line);
+		client_close(c);
+		return 1;
+	}
+	if (s.clusters && !opt_clusters(cmd, s.clusters, conf_str(client_conf(c), CONF_ClusterName))) {
+		fprintf(stderr, "%s: fatal: Could not get cluster information\n", cmd);
 		client_close(c);
 		return 1;
 	}

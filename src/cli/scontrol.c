@@ -16,10 +16,10 @@
 enum { C_ALL = 1, C_CLUSTER, C_DETAILS, C_FEDERATION, C_FUTURE, C_HELP, C_HIDE, C_JSON, C_LOCAL, C_ONELINER, C_QUIET, C_SIBLING, C_UID, C_USAGE, C_VERBOSE, C_VERSION, C_YAML };
 static const struct opt_row rows[] = {
 	{ "all", 'a', OPT_NONE, NULL, "hidden partitions too", C_ALL, false },
-	{ "clusters", 'M', OPT_REQUIRED, "name", "ask another cluster", C_CLUSTER, true },
-	{ "cluster", 0, OPT_REQUIRED, "name", NULL, C_CLUSTER, true },
+	{ "clusters", 'M', OPT_REQUIRED, "name", "ask this cluster", C_CLUSTER, false },
+	{ "cluster", 0, OPT_REQUIRED, "name", NULL, C_CLUSTER, false },
 	{ "details", 'd', OPT_NONE, NULL, "show more of each record", C_DETAILS, false },
-	{ "federation", 0, OPT_NONE, NULL, "jobs of the federation", C_FEDERATION, true },
+	{ "federation", 0, OPT_NONE, NULL, "jobs of the federation (this cluster is in none: its own)", C_FEDERATION, false },
 	{ "future", 'F', OPT_NONE, NULL, "nodes in state FUTURE too", C_FUTURE, false },
 	{ "help", 'h', OPT_NONE, NULL, "this text", C_HELP, false },
 	{ "hide", 0, OPT_NONE, NULL, "leave hidden partitions out (the default)", C_HIDE, false },
@@ -27,7 +27,7 @@ static const struct opt_row rows[] = {
 	{ "local", 0, OPT_NONE, NULL, "only this cluster (the default)", C_LOCAL, false },
 	{ "oneliner", 'o', OPT_NONE, NULL, "one line a record", C_ONELINER, false },
 	{ "quiet", 'Q', OPT_NONE, NULL, "no messages but errors", C_QUIET, false },
-	{ "sibling", 0, OPT_NONE, NULL, "sibling jobs of a federation", C_SIBLING, true },
+	{ "sibling", 0, OPT_NONE, NULL, "sibling jobs of a federation (here: its own)", C_SIBLING, false },
 	{ "uid", 'u', OPT_REQUIRED, "uid", "act as this user", C_UID, true },
 	{ "usage", 0, OPT_NONE, NULL, NULL, C_USAGE, false },
 	{ "verbose", 'v', OPT_NONE, NULL, "say more", C_VERBOSE, false },
@@ -65,7 +65,7 @@ static const struct keyword { const char *name; size_t min; scontrol_fn fn; cons
 	{ "abort", 2, NULL, "", "stop the controller and leave a core file" },
 	{ "all", 1, set_flag, "", "show hidden partitions too" },
 	{ "cancel_reboot", 3, NULL, "<nodelist>", "take back a reboot that has not begun" },
-	{ "cluster", 2, NULL, "[<name>]", "ask another cluster" },
+	{ "cluster", 2, NULL, "[<name>]", "ask this cluster" },
 	{ "completing", 2, scontrol_completing, "", "show jobs that are completing, and their nodes" },
 	{ "create", 2, scontrol_create, "<SPECIFICATION>", "create a partition or reservation" },
 	{ "delete", 3, scontrol_delete, "<SPECIFICATION>", "delete a partition or reservation" },
@@ -251,6 +251,7 @@ static int scontrol_option(const struct opt_row *row, const char *value, void *a
 	struct scontrol *s = arg;
 	switch (row->id) {
 	case C_ALL: s->all = true; break;
+	case C_CLUSTER: show_env.clusters = value; break;
 	case C_DETAILS: s->details = true; break;
 	case C_FUTURE: s->future = true; break;
 	case C_HELP: case C_USAGE: help(s, 0, NULL); exit(0);

@@ -16,7 +16,7 @@
 enum { D_ALL = 1, D_CLUSTER, D_HELP, D_JSON, D_NO_TRUNC, D_RESET, D_BY_ID, D_BY_TIME, D_BY_AVERAGE, D_USAGE, D_VERSION, D_YAML };
 static const struct opt_row rows[] = {
 	{ "all", 'a', OPT_NONE, NULL, "all counters (the default)", D_ALL, false },
-	{ "cluster", 'M', OPT_REQUIRED, "name", "ask another cluster", D_CLUSTER, true },
+	{ "cluster", 'M', OPT_REQUIRED, "name", "ask this cluster", D_CLUSTER, false },
 	{ "reset", 'r', OPT_NONE, NULL, "set the counters to zero", D_RESET, true },
 	{ "sort-by-id", 'i', OPT_NONE, NULL, "order calls by number", D_BY_ID, false },
 	{ "sort-by-time", 't', OPT_NONE, NULL, "order calls by total time", D_BY_TIME, false },
@@ -187,6 +187,7 @@ static int sdiag_option(const struct opt_row *row, const char *value, void *arg,
 	switch (row->id) {
 	case D_JSON: a->json = value ? value : ""; break;
 	case D_YAML: a->yaml = value ? value : ""; break;
+	case D_CLUSTER: show_env.clusters = value; break;
 	case D_HELP: opt_print_help("Usage: sdiag [OPTIONS]", rows, ROWS); exit(0);
 	case D_USAGE: opt_print_usage("sdiag", rows, ROWS, ""); exit(0);
 	case D_VERSION: printf("slurm %s\n", BERTH_VERSION); exit(0);

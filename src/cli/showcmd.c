@@ -12,8 +12,10 @@
 /* show_call looks at one number for all lists. */
 _Static_assert(PB_JobListRsp_code == 3 && PB_StepListRsp_code == 3 && PB_NodeListRsp_code == 3 && PB_PartListRsp_code == 3, "code is field 3 of each list");
 
+static const char *show_prog = "";
 void show_start(const char *prog)
 {
+	show_prog = prog;
 	log_init(prog, LOG_L_INFO);
 	show_env_init();
 }
@@ -32,6 +34,12 @@ int show_bad_option(const char *prog, const struct error *err)
 	return 1;
 }
 
+void put_cluster_line(struct str *out)
+{
+	if (show_env.clusters)
+		str_addf(out, "CLUSTER: %s\n", show_env.cluster);
+}
+
 struct client *show_open(void)
 {
 	struct client *c;
@@ -39,6 +47,10 @@ struct client *show_open(void)
 	if (client_open(&c, &err) < 0)
 		exit(show_fail(&err));
 	show_env.cluster = conf_str(client_conf(c), CONF_ClusterName);
+	if (show_env.clusters && !opt_clusters(show_prog, show_env.clusters, show_env.cluster)) {
+		fprintf(stderr, "%s: fatal: Could not get cluster information\n", show_prog);
+		exit(1);
+	}
 	const char *preempt = conf_str(client_conf(c), CONF_PreemptType);
 	show_env.preempt = preempt && !strstr(preempt, "none");
 	return c;

@@ -235,8 +235,10 @@ static int round_print(const struct sinfo *q, struct client *c)
 		return show_fail(&err);
 	if ((q->long_form || q->iterate) && !q->no_header && !sinfo_is_json(q))
 		put_date_line(&head);
-	if (!q->no_header && !sinfo_is_json(q))
+	if (!q->no_header && !sinfo_is_json(q)) {
+		put_cluster_line(&head);
 		table_header(&t, &head);
+	}
 	out_flush(&head);
 	struct build b = { .q = q, .t = &t, .nodes = &nodes, .index = records_index(&nodes), .key = STR_INIT };
 	for (size_t i = 0; i < parts.n; i++)

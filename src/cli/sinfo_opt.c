@@ -17,11 +17,11 @@ enum {
 };
 static const struct opt_row rows[] = {
 	{ "all", 'a', OPT_NONE, NULL, "hidden partitions too", S_ALL, false },
-	{ "clusters", 'M', OPT_REQUIRED, "names", "ask other clusters", S_CLUSTERS, true },
-	{ "cluster", 0, OPT_REQUIRED, "names", NULL, S_CLUSTERS, true },
+	{ "clusters", 'M', OPT_REQUIRED, "names", "ask these clusters", S_CLUSTERS, false },
+	{ "cluster", 0, OPT_REQUIRED, "names", NULL, S_CLUSTERS, false },
 	{ "dead", 'd', OPT_NONE, NULL, "only nodes that do not respond", S_DEAD, false },
 	{ "exact", 'e', OPT_NONE, NULL, "group nodes only where their configuration is the same", S_EXACT, false },
-	{ "federation", 0, OPT_NONE, NULL, "partitions of the federation", S_FEDERATION, true },
+	{ "federation", 0, OPT_NONE, NULL, "partitions of the federation (this cluster is in none: its own)", S_FEDERATION, false },
 	{ "format", 'o', OPT_REQUIRED, "format", "columns by letter: \"%P %.6D\"; see --helpformat", S_FORMAT, false },
 	{ "Format", 'O', OPT_REQUIRED, "format", "columns by name: \"NodeList:12,Gres\"; see --helpFormat", S_FORMAT_LONG, false },
 	{ "future", 'F', OPT_NONE, NULL, "nodes in state FUTURE too", S_FUTURE, false },
@@ -191,6 +191,7 @@ static int sinfo_option(const struct opt_row *row, const char *value, void *arg,
 	case S_NODES: list_add(&q->nodes, value); break;
 	case S_PARTITION: list_add(&q->partitions, value); break;
 	case S_SORT: xstr_set(&q->sort, value); break;
+	case S_CLUSTERS: show_env.clusters = value; break;
 	case S_STATES: list_add(&q->states, value); break;
 	case S_VERBOSE: q->verbose++; break;
 	case S_HELP: case S_USAGE: case S_HELP_LETTERS: case S_HELP_NAMES: case S_HELP_STATE: case S_VERSION: print_and_exit(row->id); break;

@@ -403,6 +403,8 @@ static int round_print(struct squeue *q, struct client *c, const struct table *t
 	if ((q->long_form || q->iterate) && !q->no_header)
 		put_date_line(&out);
 	if (!q->no_header)
+		put_cluster_line(&out);
+	if (!q->no_header)
 		table_header(t, &out);
 	out_flush(&out);
 	if (q->step_mode)

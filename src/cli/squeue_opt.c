@@ -24,10 +24,10 @@ static const struct opt_row rows[] = {
 	{ "account", 'A', OPT_REQUIRED, "accounts", "only jobs of these accounts", Q_ACCOUNT, false },
 	{ "all", 'a', OPT_NONE, NULL, "jobs in hidden partitions too", Q_ALL, false },
 	{ "array", 'r', OPT_NONE, NULL, "one line for each task of a job array", Q_ARRAY, false },
-	{ "clusters", 'M', OPT_REQUIRED, "names", "ask other clusters", Q_CLUSTERS, true },
-	{ "cluster", 0, OPT_REQUIRED, "names", NULL, Q_CLUSTERS, true },
+	{ "clusters", 'M', OPT_REQUIRED, "names", "ask these clusters", Q_CLUSTERS, false },
+	{ "cluster", 0, OPT_REQUIRED, "names", NULL, Q_CLUSTERS, false },
 	{ "expand-patterns", 0, OPT_NONE, NULL, "show file names with %j and the like filled in", Q_EXPAND, false },
-	{ "federation", 0, OPT_NONE, NULL, "jobs of the federation", Q_FEDERATION, true },
+	{ "federation", 0, OPT_NONE, NULL, "jobs of the federation (this cluster is in none: its own)", Q_FEDERATION, false },
 	{ "format", 'o', OPT_REQUIRED, "format", "columns by letter: \"%.18i %.9P\"; see --helpformat", Q_FORMAT, false },
 	{ "Format", 'O', OPT_REQUIRED, "format", "columns by name: \"JobID:18,Partition\"; see --helpFormat", Q_FORMAT_LONG, false },
 	{ "hide", 0, OPT_NONE, NULL, "leave hidden partitions out (the default)", Q_HIDE, false },
@@ -52,7 +52,7 @@ static const struct opt_row rows[] = {
 	{ "reservation", 'R', OPT_REQUIRED, "names", "only jobs of these reservations", Q_RESERVATION, false },
 	{ "running-over", 0, OPT_REQUIRED, "time", "only jobs that have run longer than this", Q_OVER, false },
 	{ "running-under", 0, OPT_REQUIRED, "time", "only jobs that have run shorter than this", Q_UNDER, false },
-	{ "sibling", 0, OPT_NONE, NULL, "sibling jobs of a federation", Q_SIBLING, true },
+	{ "sibling", 0, OPT_NONE, NULL, "sibling jobs of a federation (here: its own)", Q_SIBLING, false },
 	{ "sort", 'S', OPT_REQUIRED, "fields", "order by these letters, '-' before one turns it round", Q_SORT, false },
 	{ "start", 0, OPT_NONE, NULL, "expected start of pending jobs", Q_START, false },
 	{ "states", 't', OPT_REQUIRED, "states", "only jobs in these states, or \"all\"", Q_STATES, false },
@@ -185,6 +185,7 @@ static int squeue_option(const struct opt_row *row, const char *value, void *arg
 	case Q_OVER: return parse_time(row->name, value, &q->over, &q->running_over, err);
 	case Q_UNDER: return parse_time(row->name, value, &q->under, &q->running_under, err);
 	case Q_SORT: xstr_set(&q->sort, value); break;
+	case Q_CLUSTERS: show_env.clusters = value; break;
 	case Q_JSON: xstr_set(&q->json, value ? value : ""); break;
 	case Q_YAML: xstr_set(&q->yaml, value ? value : ""); break;
 	case Q_VERBOSE: q->verbose++; break;

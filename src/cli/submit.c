@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "cli/opt.h"
 #include "cli/submit.h"
 #include "model/timespec.h"
 
@@ -140,14 +141,6 @@ int submit_env(struct jobopt *o, struct envlist *ret, struct error *err)
 
 /* --- the call ------------------------------------------------------------------------------------- */
 
-/* There is one cluster. */
-static int cluster_check(const char *own, const char *clusters, struct error *err)
-{
-	if (!clusters || str_eq(clusters, own) || str_eq_nocase(clusters, "all"))
-		return 0;
-	return error_set(err, ESLURM_NOT_SUPPORTED, "No cluster '%s' known by database.", clusters);
-}
-
 int submit_send(struct client *c, const struct jobopt *o, const struct script *script, const struct envlist *env, Pb__StepDesc *first_step,
 		Pb__SubmitRsp **ret, struct error *err)
 {
@@ -156,9 +149,8 @@ int submit_send(struct client *c, const struct jobopt *o, const struct script *s
 	uint8_t key[16];
 	int rc;
 
-	rc = cluster_check(conf_str(client_conf(c), CONF_ClusterName), o->clusters, err);
-	if (rc < 0)
-		return rc;
+	if (o->clusters && !opt_clusters(program_invocation_short_name, o->clusters, conf_str(client_conf(c), CONF_ClusterName)))
+		exit(1);
 	if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
 		return error_set(err, errno, "no random bytes for the submission key: %m");
 	req.desc = o->desc;

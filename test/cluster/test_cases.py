@@ -419,3 +419,19 @@ def test_counters_are_counted(cluster):
     shown = json.loads(cluster.out("sdiag --json"))["statistics"]
     assert shown["jobs_pending"] >= 7 and shown["rpcs_by_user"][0]["count"] > 0
     cluster.run(f"scancel {job}")
+
+
+@pytest.mark.parametrize("command", ["squeue", "sinfo", "scontrol", "scancel", "sdiag", "sbatch", "salloc", "srun"])
+def test_clusters_are_this_one_or_none(cluster, command):
+    rest = {"scontrol": "show node node-1", "scancel": "999999", "sbatch": "-H -o /dev/null --wrap true", "salloc": "true", "srun": "true"}.get(command, "")
+    refused(cluster, f"{command} -M nope {rest}", f"{command}: error: No cluster 'nope' known by database.",
+            f"{command}: error: 'nope' can't be reached now, or it is an invalid entry for --cluster.  Use 'sacctmgr list clusters' to see available clusters.")
+    for name in ("berth", "all"):
+        got = cluster.run(f"{command} -M {name} {rest}")
+        if command in ("squeue", "sinfo"):
+            assert got.out.startswith("CLUSTER: berth\n")
+            assert not cluster.out(f"{command} -h -M {name}").startswith("CLUSTER")
+        if command == "sbatch":
+            job = re.fullmatch(r"Submitted batch job (\d+) on cluster berth\n", got.out).group(1)
+            assert re.fullmatch(r"\d+;berth", cluster.out(f"sbatch --parsable -M {name} {rest}"))
+            cluster.run(f"scancel --me {job}")
