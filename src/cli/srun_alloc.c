@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "cli/srun.h"
 #include "cli/submit.h"
+#include "model/tres.h"
 
 #define BUSY_TELL_MS 500     /* a step that waits longer is told so */
 
@@ -57,6 +58,7 @@ static int ending_signal(const struct srun *s)
 	return 0;
 }
 
+#define FIRST_SPECIAL_STEP 0xfffffff0u   /* batch, extern, interactive */
 struct watched { int signal; };
 
 /* 0; -EINTR when w->signal came; -ETIME after slow_ms (the call goes on: call again with rpc 0). */
@@ -198,10 +200,59 @@ static int job_submit(struct srun *s)
 	return rc;
 }
 
+/* What is used up, and by which steps. */
+static void held_tell(uint32_t job_id, const char *job_tres, const Pb__StepListRsp *list)
+{
+	static const struct { const char *tres, *words, *hint; } kind[] = {
+		{ "mem", "MiB of memory", "; with --mem (or --mem-per-cpu) a step takes only its share" }, { "cpu", "CPUs", "; with --exact and -c a step takes only its share" },
+		{ "gres/gpu", "GPUs", "; with --gres=gpu:N a step takes only its share, with --gres=none nothing" },
+	};
+	for (size_t k = 0; k < sizeof(kind) / sizeof(kind[0]); k++) {
+		uint64_t total = tres_get(job_tres, kind[k].tres), used = 0;
+		struct str steps = STR_INIT;
+		for (size_t i = 0; i < list->n_step; i++) {
+			const Pb__StepRecord *st = list->step[i];
+			uint64_t n = st->step_id < FIRST_SPECIAL_STEP && st->state == PB__JOB_STATE__RUNNING && st->tres ? tres_get(st->tres, kind[k].tres) : 0;
+			if (!n)
+				continue;
+			used += n;
+			str_addf(&steps, "%s%u.%u%s%s%s", steps.len ? ", " : "", job_id, st->step_id, st->name ? " (" : "", st->name ? st->name : "", st->name ? ")" : "");
+		}
+		if (total && used >= total)
+			log_info("all %llu %s of job %u are held by step %s%s", (unsigned long long)total, kind[k].words, job_id, steps.data, kind[k].hint);
+		str_fini(&steps);
+	}
+}
+
+/* On a connection of its own: the other one waits for the step. What cannot be had is not said. */
+static void busy_explain(uint32_t job_id)
+{
+	Pb__AllocInfoReq info = PB__ALLOC_INFO_REQ__INIT;
+	Pb__StepListReq steps = PB__STEP_LIST_REQ__INIT;
+	ProtobufCMessage *job = NULL, *list = NULL;
+	struct client *c;
+	if (client_open(&c, NULL) < 0)
+		return;
+	info.job_id = steps.job_id = job_id;
+	steps.has_job_id = true;
+	if (client_call(c, RPC_ALLOC_INFO, &info.base, 0, &job, NULL) == 0 && client_call(c, RPC_STEP_LIST, &steps.base, 0, &list, NULL) == 0) {
+		const Pb__AllocInfoRsp *rsp = (const Pb__AllocInfoRsp *)job;
+		if (rsp->alloc && rsp->alloc->job && rsp->alloc->job->tres_alloc)
+			held_tell(job_id, rsp->alloc->job->tres_alloc, (const Pb__StepListRsp *)list);
+	}
+	if (job)
+		protobuf_c_message_free_unpacked(job, NULL);
+	if (list)
+		protobuf_c_message_free_unpacked(list, NULL);
+	client_close(c);
+}
+
 static void busy_tell(struct srun *s)
 {
-	if (!s->o.quiet)
+	if (!s->o.quiet) {
 		log_info("Job %u step creation temporarily disabled, retrying (Requested nodes are busy)", s->job_id);
+		busy_explain(s->job_id);
+	}
 	s->was_busy = true;
 }
 

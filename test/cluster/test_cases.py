@@ -370,6 +370,16 @@ def test_case_74_the_signal_before_the_limit(cluster, signal, said):
     assert output(cluster, f"-t 1 --signal={signal}", script).split()[0] == said
 
 
+def test_case_85_a_step_that_waits_says_for_what(cluster):
+    script = "#!/bin/bash\nsrun -n1 -J first sh -c 'until [ -e go85 ]; do sleep 0.1; done' &\nsleep 0.5\nsrun -n1 --exact true 2>second85.txt\nwait\n"
+    job = cluster.submit("-n2 --mem=1000 -o /dev/null", stdin=script)
+    said = cluster.wait("the second step to wait", lambda: os.path.exists(f"{cluster.work}/second85.txt") and "held by" in cluster.read("second85.txt") and cluster.read("second85.txt"))
+    assert f"Job {job} step creation temporarily disabled, retrying (Requested nodes are busy)" in said
+    assert f"all 1000 MiB of memory of job {job} are held by step {job}.0 (first)" in said
+    open(f"{cluster.work}/go85", "w").close()
+    assert cluster.wait_end(job) == "COMPLETED"
+
+
 def test_case_86_all_memory_of_each_node(cluster):
     job = cluster.submit("-N2 --mem=0 -o /dev/null --wrap 'sleep 20'")
     cluster.wait_state(job, "RUNNING")
