@@ -23,7 +23,20 @@ static bool list_has(const char *list, const char *word, bool absent)
 
 bool part_group_allowed(const Pb__PartitionRecord *p, const struct core_caller *by)
 {
-	return by->uid == 0 || list_has(p->allow_groups, by->group, true);
+	if (by->uid == 0 || list_has(p->allow_groups, by->group, true))
+		return true;
+	char name[256];
+	for (const char *s = by->groups ? by->groups : ""; *s;) {
+		size_t k = strcspn(s, ",");
+		if (k && k < sizeof name) {
+			memcpy(name, s, k);
+			name[k] = 0;
+			if (list_has(p->allow_groups, name, false))
+				return true;
+		}
+		s += k + (s[k] == ',');
+	}
+	return false;
 }
 
 static uint32_t time_of(const struct core *c, const Pb__JobDesc *d, const struct core_part *p)

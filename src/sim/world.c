@@ -107,7 +107,8 @@ int world_node(const struct world *w, const char *name)
 struct core_event world_event(struct world *w, enum core_event_type type, uint32_t uid)
 {
 	return (struct core_event){ .type = type, .time_ms = w->now_ms, .token = ++w->token,
-		.by = { .uid = uid, .gid = uid, .oper = uid == 0, .admin = uid == 0, .user = uid ? uid == 1001 ? "alice" : "bob" : "root", .group = uid ? "users" : "root" } };
+		.by = { .uid = uid, .gid = uid, .oper = uid == 0, .admin = uid == 0, .user = uid ? uid == 1001 ? "alice" : "bob" : "root", .group = uid ? "users" : "root",
+			.groups = uid == 1001 ? "users,lab,gpu" : NULL } };
 }
 
 static void later(struct world *w, struct world_event e)

@@ -178,7 +178,8 @@ def test_file_of_slurmdbd(cluster, disk):
     cluster.wait("slurmctld says that it keeps them", lambda: "accounting records are kept until it answers" in cluster.read(log))
 
     def missing():
-        return set(map(str, jobs)) - set(cluster.out("sacct -a -n -X -P -s CD -S now-1hour -o JobIDRaw", check=False).split())
+        rows = cluster.out("sacct -a -n -X -P -S now-1hour -o JobIDRaw,State", check=False).split()
+        return {f"{job}|COMPLETED" for job in jobs} - set(rows)
     assert missing()
     cluster.berth("kill slurmctld")
     cluster.berth("start slurmctld")
