@@ -29,6 +29,7 @@
 #include "noded/cgroup.h"
 #include "noded/namespace.h"
 #include "noded/place.h"
+#include "noded/plugins.h"
 #include "noded/registration.h"
 #include "noded/script.h"
 #include "noded/steps.h"
@@ -168,9 +169,11 @@ int main(int argc, char **argv)
 		return fatal(&err);
 	if (!n->opt.foreground)
 		uv_loop_fork(&n->loop);
-	if (start(n, &err) < 0)
+	if (plugins_start(n, &err) < 0 || start(n, &err) < 0)
 		return fatal(&err);
 	log_info("slurmd version %s started on node %s", BERTH_VERSION, n->name);
 	daemon_ready();
-	return uv_run(&n->loop, UV_RUN_DEFAULT);
+	rc = uv_run(&n->loop, UV_RUN_DEFAULT);
+	plugins_stop();
+	return rc;
 }

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "model/hostlist.h"
+#include "noded/plugins.h"
 #include "noded/script.h"
 
 struct script {
@@ -33,7 +34,7 @@ static struct script *running;
 bool script_is_set(const struct noded *n, enum conf_key key)
 {
 	const char *const *list;
-	return conf_list(n->conf, key, &list) > 0;
+	return conf_list(n->conf, key, &list) > 0 || plugins_have(key);
 }
 
 uint32_t script_timeout(const struct noded *n, enum conf_key key)
@@ -171,6 +172,10 @@ void script_run(struct noded *n, enum conf_key key, char *const *env, uint32_t t
 	const char *const *list;
 	size_t count = conf_list(n->conf, key, &list);
 	struct script *s = script_create(n, env, timeout_sec, done, arg);
+	if (plugins_have(key)) {
+		plugins_script_env(n, key, &s->env);
+		hostlist_push(&s->path, n->stepd_path);
+	}
 	for (size_t i = 0; i < count; i++)
 		script_add(s, list[i]);
 	uv_timer_start(&s->timer, on_later, 0, 0);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "model/jobenv.h"
 #include "noded/script_env.h"
 
@@ -48,6 +49,10 @@ void script_env_job(const struct noded *n, const Pb__JobRecord *job, uint32_t jo
 	}
 	if (!job->desc)
 		return;
+	/* Of SPANK plugins: what they set for these scripts, and the options the user gave them. */
+	for (size_t i = 0; i < job->desc->n_spank_env; i++)
+		if (str_starts(job->desc->spank_env[i], "SPANK_") || str_starts(job->desc->spank_env[i], "_SLURM_SPANK_OPTION_"))
+			envlist_load(e, &job->desc->spank_env[i], 1);
 	set_if(e, "SLURM_JOB_NAME", job->desc->name);
 	set_if(e, "SLURM_JOB_ACCOUNT", job->desc->account);
 	set_if(e, "SLURM_JOB_COMMENT", job->desc->comment);

@@ -24,6 +24,14 @@ struct spank_job spank_job;
 struct spank_inside spank_inside;
 
 bool spank_stack_is_empty(void) { return !spank_inside.plugins; }
+bool spank_stack_has(enum spank_hook hook)
+{
+	for (const struct spank_plugin *p = spank_inside.plugins; p; p = p->next)
+		if (p->hook[hook])
+			return true;
+	return false;
+}
+
 bool spank_stack_blames_job(void) { return spank_inside.blames_job; }
 
 /* --- plugstack.conf -------------------------------------------------------------------------------------- */

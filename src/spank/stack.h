@@ -37,6 +37,8 @@ extern struct spank_job spank_job;
 /* Load what `path` lists (a file that is not there: nothing) and register options. 0, or -1 when a required plugin cannot be loaded. */
 int spank_stack_load(const char *path, const char *plugin_dir, spank_context_t context);
 bool spank_stack_is_empty(void);
+/* Does any plugin have this callback? */
+bool spank_stack_has(enum spank_hook hook);
 /* Call every plugin that has it. 0; else -1: a required one failed (said). */
 int spank_stack_call(enum spank_hook hook);
 /* A plugin's wish for a failed init: ESPANK_JOB_FAILURE means the job is at fault. */

@@ -26,6 +26,7 @@
 #include "stepd/io.h"
 #include "stepd/mpi.h"
 #include "stepd/orders.h"
+#include "stepd/plugins.h"
 #include "stepd/prolog.h"
 #include "stepd/script.h"
 #include "stepd/step.h"
@@ -154,6 +155,9 @@ int main(int argc, char **argv)
 	}
 	while (argc > 1 && !strcmp(argv[1], "infinity"))   /* keeps systemd's scope alive (noded/cgroup.c) */
 		pause();
+	int script = plugins_script();
+	if (script >= 0)
+		return script;
 	Pb__StepdStart *start = fcntl(CHANNEL, F_GETFD) < 0 ? NULL : start_read();
 	if (!start) {
 		fprintf(stderr, "slurmstepd: error: started without a step to run: slurmd starts this program, people do not\n");

@@ -232,3 +232,23 @@ void plugins_end(struct step *s)
 	if (plugins.step && !spank_stack_is_empty())
 		(void)spank_stack_call(SPANK_EXIT);
 }
+
+static uint32_t number(const char *name)
+{
+	const char *text = getenv(name);
+	return text ? (uint32_t)strtoul(text, NULL, 10) : 0;
+}
+
+int plugins_script(void)
+{
+	const char *which = getenv("BERTH_SPANK_SCRIPT"), *path = getenv("BERTH_SPANK_STACK"), *dir = getenv("BERTH_SPANK_DIR");
+	if (!which || !path)
+		return -1;
+	spank_job.has_job = true;
+	spank_job.job_id = number("SLURM_JOB_ID");
+	spank_job.uid = number("SLURM_JOB_UID");
+	spank_job.gid = number("SLURM_JOB_GID");
+	log_init("slurmstepd", LOG_L_INFO);
+	bool ok = spank_stack_load(path, dir, S_CTX_JOB_SCRIPT) == 0 && spank_stack_call(strcmp(which, "prolog") ? SPANK_JOB_EPILOG : SPANK_JOB_PROLOG) == 0;
+	return ok ? 0 : 1;
+}

@@ -5,6 +5,9 @@
 #include <stdbool.h>
 struct step;
 struct task;
+/* The other role: one callback of a job's prolog or epilog, told by the environment (noded/plugins.c). -1: that is not what we were started for; else the
+ * exit code. */
+int plugins_script(void);
 /* init, options, init_post_opt (as we are) and user_init (as the user), before the first fork. 0; -1 and the step's note filled. */
 int plugins_start(struct step *s);
 /* In the child: task_init_privileged before it becomes the user; task_init before it executes, on its environment and argv. Both return the environment. A required plugin's failure ends it. */

@@ -8,7 +8,7 @@ import conftest
 
 CLUSTER = dict(nodes=2, cpus=8, gpus=0)
 HERE = os.path.dirname(os.path.abspath(__file__))
-LOCAL, REMOTE, ALLOCATOR = 1, 2, 3
+LOCAL, REMOTE, ALLOCATOR, SLURMD, SCRIPT = 1, 2, 3, 4, 5
 
 
 class Plugins:
@@ -118,3 +118,22 @@ def test_include(cluster, plugins):
     plugins.set("include plugstack.conf.d/*\n")
     cluster.run("srun --record=included -n1 true")
     assert any("7/included/1" in x for x in plugins.lines(REMOTE))
+
+
+def test_slurmd_prolog_and_epilog(cluster, plugins):
+    """slurmd loads plugins when it starts: so this comes last, and starts it again."""
+    plugins.set("required {so} {work}\n")
+    for node in ("node-1", "node-2"):
+        cluster.berth(f"kill {node}")
+    cluster.up()
+    cluster.wait_idle()
+    assert sorted(x.split()[0] for x in plugins.lines(SLURMD)) == ["init", "init"]
+    job = cluster.submit("--record=seen -N2 -o script-%j.txt --wrap true")
+    assert cluster.wait_end(job) == "COMPLETED"
+    uid = os.stat(cluster.work).st_uid if os.geteuid() else 0
+    expected = f"job={job} of={uid} control=for-prolog option=seen"
+    cluster.wait("prolog and epilog on both nodes", lambda: len(plugins.lines(SCRIPT)) >= 3)
+    lines = plugins.lines(SCRIPT)
+    assert any(x.startswith(f"job_prolog {expected}") for x in lines) and any(x.startswith(f"job_epilog {expected}") for x in lines), lines
+    assert cluster.wait_idle()
+    assert cluster.run("srun -N1 -n1 echo well").out == "well\n"

@@ -145,6 +145,29 @@ int slurm_spank_task_exit(spank_t sp, int ac, char **av)
 	return 0;
 }
 
+static int script(spank_t sp, int ac, char **av, const char *what)
+{
+	uint32_t job = 0;
+	uid_t uid = 99;
+	char *value = NULL, more[256];
+	const char *control = getenv("SPANK_CONTROL");
+	spank_get_item(sp, S_JOB_ID, &job);
+	spank_get_item(sp, S_JOB_UID, &uid);
+	spank_option_getopt(sp, &options[0], &value);
+	snprintf(more, sizeof more, "job=%u of=%d control=%s option=%s", job, (int)uid, control ? control : "-", value ? value : "-");
+	note(ac, av, what, more);
+	return fault(ac, av, what);
+}
+
+int slurm_spank_job_prolog(spank_t sp, int ac, char **av) { return script(sp, ac, av, "job_prolog"); }
+int slurm_spank_job_epilog(spank_t sp, int ac, char **av) { return script(sp, ac, av, "job_epilog"); }
+
+int slurm_spank_slurmd_exit(spank_t sp, int ac, char **av)
+{
+	note(ac, av, "slurmd_exit", "-");
+	return 0;
+}
+
 int slurm_spank_exit(spank_t sp, int ac, char **av)
 {
 	char more[32];
