@@ -64,7 +64,7 @@ static void help(struct scontrol *s, int argc, char **argv);
 static const struct keyword { const char *name; size_t min; scontrol_fn fn; const char *args, *text; } keywords[] = {
 	{ "abort", 2, NULL, "", "stop the controller and leave a core file" },
 	{ "all", 1, set_flag, "", "show hidden partitions too" },
-	{ "cancel_reboot", 3, NULL, "<nodelist>", "take back a reboot that has not begun" },
+	{ "cancel_reboot", 3, scontrol_cancel_reboot, "<nodelist>", "take back a reboot that has not begun" },
 	{ "cluster", 2, NULL, "[<name>]", "ask this cluster" },
 	{ "completing", 2, scontrol_completing, "", "show jobs that are completing, and their nodes" },
 	{ "create", 2, scontrol_create, "<SPECIFICATION>", "create a partition or reservation" },
@@ -89,7 +89,7 @@ static const struct keyword { const char *name; size_t min; scontrol_fn fn; cons
 	{ "power", 3, NULL, "{up|down} [ASAP|FORCE] <nodelist>", "power nodes up or down" },
 	{ "quiet", 4, set_flag, "", "no messages but errors" },
 	{ "quit", 4, stop, "", "leave the prompt" },
-	{ "reboot", 3, NULL, "[ASAP] [nextstate=] [reason=] <nodelist>", "reboot nodes when they become idle" },
+	{ "reboot", 3, scontrol_reboot, "[ASAP] [nextstate=] [reason=] <nodelist>", "reboot nodes when they become idle" },
 	{ "reconfigure", 3, scontrol_reconfigure, "", "read the configuration files again" },
 	{ "release", 3, scontrol_job_op, "<job_list>", "let held jobs start" },
 	{ "requeue", 3, scontrol_job_op, "<job_list>", "put jobs back into the queue" },

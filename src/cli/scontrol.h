@@ -44,6 +44,8 @@ void scontrol_create(struct scontrol *s, int argc, char **argv);
 void scontrol_delete(struct scontrol *s, int argc, char **argv);
 void scontrol_job_op(struct scontrol *s, int argc, char **argv);
 void scontrol_notify(struct scontrol *s, int argc, char **argv);
+void scontrol_reboot(struct scontrol *s, int argc, char **argv);
+void scontrol_cancel_reboot(struct scontrol *s, int argc, char **argv);
 void scontrol_ping(struct scontrol *s, int argc, char **argv);
 void scontrol_reconfigure(struct scontrol *s, int argc, char **argv);
 void scontrol_shutdown(struct scontrol *s, int argc, char **argv);

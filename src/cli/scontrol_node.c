@@ -108,7 +108,8 @@ static void put_node_state(struct str *out, const struct msgview *m, const struc
 	kv(out, " Owner=", m, PB_NodeRecord_owner, "N/A");
 	str_add(out, " MCS_label=N/A");
 	if (msgview_num(m, PB_NodeRecord_next_state, 0))
-		str_add(out, msgview_num(m, PB_NodeRecord_next_state, 0) == NODE_DOWN ? " NextState=DOWN" : " NextState=RESUME");
+		str_add(out, msgview_num(m, PB_NodeRecord_next_state, 0) == NODE_DOWN ? " NextState=DOWN" :
+			    msgview_num(m, PB_NodeRecord_next_state, 0) == NODE_NEXT_UNDRAIN ? " NextState=UNDRAIN" : " NextState=RESUME");
 	str_add(out, NL(s));
 	if (msgview_text(m, PB_NodeRecord_partitions).n) {
 		kv(out, "Partitions=", m, PB_NodeRecord_partitions, "");

@@ -249,6 +249,58 @@ static void update_node(struct scontrol *s, struct words *w)
 	one_result(s, RPC_NODE_UPDATE, &req.base, "slurm_update error: ");
 }
 
+/* --- reboot ------------------------------------------------------------------------------------------- */
+
+static void node_words(struct scontrol *s, const char *nodes, const char *state, const char *next, const char *reason, const char *what)
+{
+	Pb__NodeUpdateReq req = PB__NODE_UPDATE_REQ__INIT;
+	Pb__KeyValue kv[3], *list[3];
+	const char *pair[3][2] = { { "State", state }, { "NextState", next }, { "Reason", reason } };
+	req.nodes = (char *)(uintptr_t)nodes;
+	req.set = list;
+	for (size_t i = 0; i < 3; i++) {
+		if (!pair[i][1])
+			continue;
+		pb__key_value__init(&kv[req.n_set]);
+		kv[req.n_set].key = (char *)(uintptr_t)pair[i][0];
+		kv[req.n_set].value = (char *)(uintptr_t)pair[i][1];
+		list[req.n_set] = &kv[req.n_set];
+		req.n_set++;
+	}
+	one_result(s, RPC_NODE_UPDATE, &req.base, what);
+}
+
+void scontrol_reboot(struct scontrol *s, int argc, char **argv)
+{
+	const char *next = NULL, *reason = NULL, *nodes = NULL;
+	bool asap = false;
+	for (int i = 1; i < argc; i++) {
+		if (!strcasecmp(argv[i], "ASAP"))
+			asap = true;
+		else if (!strncasecmp(argv[i], "nextstate=", 10))
+			next = argv[i] + 10;
+		else if (!strncasecmp(argv[i], "reason=", 7))
+			reason = argv[i] + 7;
+		else
+			nodes = argv[i];
+	}
+	if (next && strcasecmp(next, "DOWN") && strcasecmp(next, "RESUME")) {
+		scontrol_fail(s, "Invalid state: %s\n Valid states: DOWN, RESUME", next);
+		return;
+	}
+	const char *program = conf_str(client_conf(scontrol_client(s)), CONF_RebootProgram);
+	if (!program || !*program) {
+		scontrol_fail(s, "scontrol: error: RebootProgram isn't defined");
+		return;
+	}
+	node_words(s, nodes ? nodes : "ALL", asap ? "REBOOT_ASAP" : "REBOOT", next, reason, "scontrol_reboot_nodes error:");
+}
+
+void scontrol_cancel_reboot(struct scontrol *s, int argc, char **argv)
+{
+	node_words(s, argc > 1 ? argv[1] : "", "CANCEL_REBOOT", NULL, NULL, "slurm_update error: ");
+}
+
 static void part_call(struct scontrol *s, struct words *w, bool create, bool remove_it)
 {
 	Pb__PartUpdateReq req = PB__PART_UPDATE_REQ__INIT;

@@ -45,7 +45,7 @@ static void check_node(const struct core *c, const struct core_node *n)
 		assert(gres[g] == n->gres[g].used && gres[g] <= n->gres[g].count);
 	assert(bitset_has(c->idle, n->index) == (n->held_n == 0));
 	assert(bitset_has(c->roomy, n->index) == (n->cpus_used < n->cap && !n->whole));
-	assert(bitset_has(c->up, n->index) == (node_is_up(n) && !(n->flags & (NODEF_DRAIN | NODEF_FAIL))));
+	assert(bitset_has(c->up, n->index) == (node_is_up(n) && !(n->flags & (NODEF_DRAIN | NODEF_FAIL | NODEF_REBOOT_ISSUED))));
 	assert(bitset_has(c->promised, n->index) == (n->plan_n > 0));
 	free(used);
 }

@@ -27,7 +27,7 @@ enum core_bf_order { BF_ORDER_QUEUE, BF_ORDER_SHORTEST, BF_ORDER_PREDICTED };
 struct core_params {
 	const char *cluster;
 	uint32_t first_job_id, max_job_id, max_job_count, max_array_size;
-	uint32_t min_job_age_sec, kill_wait_sec, slurmd_timeout_sec, inactive_limit_sec, wait_sec;
+	uint32_t min_job_age_sec, kill_wait_sec, slurmd_timeout_sec, resume_timeout_sec, inactive_limit_sec, wait_sec;
 	uint32_t over_time_limit_min, complete_wait_sec, batch_start_timeout_sec, unkillable_step_timeout_sec;
 	uint32_t max_step_count;
 	uint32_t return_to_service;       /* 0, 1, 2 */
@@ -128,6 +128,7 @@ enum core_effect_type {
 	FX_SIGNAL,          /* D_SIGNAL `msg` (SignalReq) to `nodes` */
 	FX_TERMINATE,       /* D_TERMINATE `msg` (TerminateReq) to `nodes` */
 	FX_SUSPEND,         /* D_SUSPEND `msg` */
+	FX_REBOOT,          /* D_REBOOT `msg` (RebootReq) to `nodes` */
 	FX_NOTIFY,          /* text to the job's stderr: D_NOTIFY `msg` */
 	FX_ACCOUNT_JOB,     /* job_id as it is now -> slurmdbd; requeued: this attempt is over */
 	FX_ACCOUNT_STEP,    /* msg: StepRecord */

@@ -173,7 +173,7 @@ bool node_is_up(const struct core_node *n) { return n->base == NODE_IDLE && n->r
 
 void node_refresh(struct core *c, struct core_node *n)
 {
-	bool up = node_is_up(n) && !(n->flags & (NODEF_DRAIN | NODEF_FAIL));
+	bool up = node_is_up(n) && !(n->flags & (NODEF_DRAIN | NODEF_FAIL | NODEF_REBOOT_ISSUED));
 	bool was = bitset_has(c->up, n->index) && bitset_has(c->roomy, n->index);
 	(up ? bitset_set : bitset_clear)(c->up, n->index);
 	(n->cpus_used < n->cap && !n->whole ? bitset_set : bitset_clear)(c->roomy, n->index);
@@ -255,6 +255,7 @@ void node_release(struct core *c, struct core_job *j, uint32_t at)
 	}
 	n->last_busy_ms = c->now_ms;
 	node_refresh(c, n);
+	reboot_look(c, n);
 	if (bitset_has(c->up, n->index))
 		sched_gained(c, n->index);
 }

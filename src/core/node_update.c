@@ -4,7 +4,7 @@
 
 #include "core/state.h"
 
-struct node_change { const char *state, *reason, *features, *comment, *extra; bool has_weight; uint32_t weight; const struct core_caller *by; };
+struct node_change { const char *state, *reason, *features, *comment, *extra, *next; bool has_weight; uint32_t weight; const struct core_caller *by; };
 
 typedef int (*state_fn)(struct core *c, struct core_node *n, const struct node_change *ch, bool check, struct error *err);
 
@@ -95,11 +95,38 @@ static int to_noresp(struct core *c, struct core_node *n, const struct node_chan
 	return 0;
 }
 
+static int reboot_words(struct core *c, struct core_node *n, const struct node_change *ch, bool asap, bool check, struct error *err)
+{
+	if (check && ch->next && strcasecmp(ch->next, "DOWN") && strcasecmp(ch->next, "RESUME"))
+		return error_set(err, ESLURM_INVALID_NODE_STATE, "\"%s\" cannot be the state after a reboot; possible are DOWN, RESUME", ch->next);
+	if (check)
+		return n->flags & NODEF_REBOOT_ISSUED ? error_set(err, ESLURM_NODE_STATE_TRANSITION, "node %s reboots already", n->name) : 0;
+	reboot_ask(c, n, asap, ch->next, ch->reason, ch->by);
+	return 0;
+}
+
+static int to_reboot(struct core *c, struct core_node *n, const struct node_change *ch, bool check, struct error *err)
+{
+	return reboot_words(c, n, ch, false, check, err);
+}
+
+static int to_reboot_asap(struct core *c, struct core_node *n, const struct node_change *ch, bool check, struct error *err)
+{
+	return reboot_words(c, n, ch, true, check, err);
+}
+
+static int to_cancel_reboot(struct core *c, struct core_node *n, const struct node_change *ch, bool check, struct error *err)
+{
+	(void)ch;
+	return reboot_cancel(c, n, check, err);
+}
+
 static const struct { const char *word; state_fn fn; } state_words[] = {
 	{ "DOWN", to_down }, { "DRAIN", to_drain }, { "FAIL", to_fail }, { "RESUME", to_resume }, { "IDLE", to_resume },
 	{ "UNDRAIN", to_undrain }, { "NORESP", to_noresp }, { "NO_RESPOND", to_noresp },
+	{ "REBOOT", to_reboot }, { "REBOOT_ASAP", to_reboot_asap }, { "CANCEL_REBOOT", to_cancel_reboot },
 };
-static const char *const later_words[] = { "POWER_UP", "POWER_DOWN", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "CANCEL_REBOOT", "FUTURE", "CLOUD" };
+static const char *const later_words[] = { "POWER_UP", "POWER_DOWN", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "FUTURE", "CLOUD" };
 
 static int state_find(const char *word, state_fn *ret, struct error *err)
 {
@@ -125,6 +152,8 @@ static int change_read(const Pb__NodeUpdateReq *q, struct node_change *ch, struc
 			ch->reason = v;
 		else if (!strcasecmp(k, "Features") || !strcasecmp(k, "AvailableFeatures") || !strcasecmp(k, "ActiveFeatures"))
 			ch->features = v;
+		else if (!strcasecmp(k, "NextState"))
+			ch->next = v;
 		else if (!strcasecmp(k, "Comment"))
 			ch->comment = v;
 		else if (!strcasecmp(k, "Extra"))

@@ -181,6 +181,8 @@ static void register_known(struct core *c, struct core_node *n, const Pb__NodeRe
 		fx_log(c, LOG_L_INFO, "node %s was restarted: its jobs are lost", n->name);
 		jobs_lost(c, n);
 	}
+	if (reboot_is_back(n, q))
+		reboot_done(c, n);
 	facts_take(n, q->node);
 	n->registered = true;
 	n->last_busy_ms = n->last_busy_ms ? n->last_busy_ms : c->now_ms;
@@ -252,7 +254,9 @@ void node_contact(struct core *c, const struct core_event *ev)
 void node_timer(struct core *c, uint32_t index)
 {
 	struct core_node *n = index < c->node_n ? c->node[index] : NULL;
-	if (!n || !(n->flags & NODEF_NOT_RESPONDING) || n->base == NODE_DOWN)
+	if (n)
+		reboot_timer(c, n);
+	if (!n || !(n->flags & NODEF_NOT_RESPONDING) || n->base == NODE_DOWN || (n->flags & NODEF_REBOOT_ISSUED))
 		return;
 	if (n->lost_ms + c->params.slurmd_timeout_sec * 1000ull <= c->now_ms)
 		node_set_down(c, n, not_responding);
@@ -357,7 +361,7 @@ void node_restore(struct core *c, const struct core_event *ev)
 	int at = m ? core_node_find(c, m->name) : -1;
 	if (at >= 0) {
 		struct core_node *n = c->node[at];
-		uint32_t keep = NODEF_DRAIN | NODEF_FAIL | NODEF_NOT_RESPONDING;
+		uint32_t keep = NODEF_DRAIN | NODEF_FAIL | NODEF_NOT_RESPONDING | NODEF_REBOOT_REQUESTED | NODEF_REBOOT_ISSUED;
 		if (m->state == NODE_DOWN)
 			n->base = NODE_DOWN;
 		else if (m->state == NODE_IDLE || m->state == NODE_ALLOCATED || m->state == NODE_MIXED)

@@ -89,7 +89,7 @@ struct core_node {
 	uint32_t flags;             /* NODEF_* kept: DRAIN, FAIL, NOT_RESPONDING, INVALID_REG */
 	bool registered;            /* since the controller started */
 	bool down_by_admin;         /* stays DOWN until someone resumes it */
-	uint64_t lost_ms, last_busy_ms, since_ms;
+	uint64_t lost_ms, last_busy_ms, since_ms, reboot_ms;
 	/* resources */
 	uint32_t cpus_used;
 	uint64_t mem_used;
@@ -405,6 +405,13 @@ void fx_persist(struct core *c, struct core_job *j);           /* marks stale, t
 void fx_node(struct core *c, const struct core_node *n);
 void fx_reply(struct core *c, uint64_t token, void *msg);
 void fx_result(struct core *c, uint64_t token, const struct error *err, uint32_t job_id);
+/* reboot.c: asked for; taken back (-> refused when `check` and there is none); told when nothing is left on the node; has it restarted; what then; too late. */
+void reboot_ask(struct core *c, struct core_node *n, bool asap, const char *next, const char *reason, const struct core_caller *by);
+int reboot_cancel(struct core *c, struct core_node *n, bool check, struct error *err);
+void reboot_look(struct core *c, struct core_node *n);
+bool reboot_is_back(const struct core_node *n, const Pb__NodeRegisterReq *q);
+void reboot_done(struct core *c, struct core_node *n);
+void reboot_timer(struct core *c, struct core_node *n);
 void fx_to_nodes(struct core *c, enum core_effect_type type, uint32_t job_id, const char *nodes, void *msg);
 struct arena *fx_arena(struct core *c);
 

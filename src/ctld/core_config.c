@@ -74,6 +74,7 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->min_job_age_sec = num(c, CONF_MinJobAge);
 	p->kill_wait_sec = num(c, CONF_KillWait);
 	p->slurmd_timeout_sec = num(c, CONF_SlurmdTimeout);
+	p->resume_timeout_sec = num(c, CONF_ResumeTimeout);
 	p->inactive_limit_sec = num_or_0(c, CONF_InactiveLimit);
 	p->wait_sec = num_or_0(c, CONF_WaitTime);
 	p->over_time_limit_min = num(c, CONF_OverTimeLimit);

@@ -1,5 +1,6 @@
 /* states.h - words for job states, node states and reasons, made from tables/ */
 #pragma once
+#define NODE_NEXT_UNDRAIN 255u   /* a node's next_state after a reboot that only drained it for itself */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdbool.h>

@@ -129,3 +129,13 @@ def test_show_commands_of_unknown_things(cluster):
 def test_takeover_is_refused_clearly(cluster):
     result = cluster.run("scontrol takeover", check=False)
     assert result.rc == 1 and result.err.strip()
+
+
+def test_reboot_needs_a_program(cluster):
+    got = cluster.run("scontrol reboot node-1", check=False)
+    assert got.rc == 1 and "scontrol: error: RebootProgram isn't defined" in got.err + got.out
+    got = cluster.run("scontrol reboot ASAP nextstate=BAD node-1", check=False)
+    assert got.rc == 1 and "Invalid state: BAD" in got.err + got.out
+    got = cluster.run("scontrol cancel_reboot node-1", check=False)
+    assert got.rc == 1 and "Invalid node state" in got.err + got.out
+    assert cluster.node_state("node-1") == "idle"

@@ -83,7 +83,7 @@ def test_same_text_as_the_reference(replies, path):
     ("scontrol delete foo", "scontrol: error: Proper format is 'delete <ENTITY>=<ID>' or 'delete <ENTITY> <ID>'", 1),
     ("scontrol hold", "too few arguments for keyword:hold", 1),
     ("scontrol shutdown bogus", "invalid shutdown argument:bogus", 1),
-    ("scontrol reboot node-1", "scontrol: error: reboot is not supported yet", 1),
+    ("scontrol reboot node-1", "scontrol: error: RebootProgram isn't defined", 1),
 ])
 def test_bad_input(replies, command, first, status):
     got = run(replies, command)
