@@ -80,6 +80,8 @@ static struct core_job *task_new(struct core *c, struct core_job *j, uint32_t ta
 	t->time_min = j->time_min;
 	t->submit = j->submit;
 	t->eligible = j->eligible;
+	t->paused_at = j->paused_at;
+	t->site = j->site;
 	t->accrue = j->accrue;
 	t->begin = j->begin;
 	t->deadline = j->deadline;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/reserve.h"
+#include "core/priority.h"
 #include "model/hostlist.h"
 
 struct core_part *part_find(const struct core *c, const char *name)
@@ -32,6 +33,7 @@ static void params_load(struct core *c, const struct core_params *p)
 	c->params.gres_types = keep_str(p->gres_types);
 	c->params.tres_extra = keep_str(p->tres_extra);
 	c->params.licenses = keep_str(p->licenses);
+	c->params.weight_tres = NULL; /* read by prio_config */
 	c->gpu = atom_get(c, "gpu");
 	c->params.zone.change = p->zone.n ? xmemdup(p->zone.change, p->zone.n * sizeof *p->zone.change) : NULL;
 	free((void *)old.zone.change);
@@ -40,6 +42,7 @@ static void params_load(struct core *c, const struct core_params *p)
 	free((char *)old.tres_extra);
 	free((char *)old.licenses);
 	license_config(c, p->licenses);
+	prio_config(c, p->weight_tres);
 	if (!c->configured && p->first_job_id > c->next_id)
 		c->next_id = p->first_job_id;
 	for (char *list = xstrdup(p->gres_types ? p->gres_types : ""), *at = list, *w; ; ) {
@@ -275,6 +278,7 @@ void parts_free(struct core *c)
 	for (uint32_t i = 0; i < c->part_n; i++) {
 		pb__partition_record__free_unpacked(c->part[i]->rec, NULL);
 		bitset_destroy(c->part[i]->nodes);
+		free(c->part[i]->tres);
 		free(c->part[i]);
 	}
 	xfree(c->part);
@@ -320,6 +324,9 @@ int config_apply(struct core *c, const struct core_event *ev, struct error *err)
 	sets_create(c, c->node_n);
 	weight_order(c);
 	parts_load(c, ev);
+	c->cpu_total = 0;
+	for (uint32_t i = 0; i < c->node_n; i++)
+		c->cpu_total += c->node[i]->cpus;
 	shapes_follow_parts(c);
 	resv_config(c);
 	c->config_gen++;

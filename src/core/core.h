@@ -18,11 +18,14 @@
 #include "proto/node.pb-c.h"
 #include "proto/reserve.pb-c.h"
 #include "proto/step.pb-c.h"
+#include "proto/queue.pb-c.h"
 #include "proto/why.pb-c.h"
 
 struct core;
 
 enum core_bf_order { BF_ORDER_QUEUE, BF_ORDER_SHORTEST, BF_ORDER_PREDICTED };
+/* PriorityFlags */
+enum { PRIO_ACCRUE_ALWAYS = 1, PRIO_CALCULATE_RUNNING = 2, PRIO_NO_NORMAL_PART = 4, PRIO_NO_NORMAL_TRES = 8, PRIO_SMALL_RELATIVE_TO_TIME = 16 };
 /* Settings the core acts on: filled by the shell from slurm.conf (ctld/core_config.c). Times in ms unless named. */
 struct core_params {
 	const char *cluster;
@@ -62,6 +65,8 @@ struct core_params {
 	struct zone zone;                 /* local time, for what recurs (model/zone.h); copied */
 	uint32_t hash_seed;
 	const char *licenses;             /* Licenses */
+	uint32_t weight_assoc, weight_fair, weight_qos, prio_flags; /* PRIO_ flags */
+	const char *weight_tres;          /* PriorityWeightTRES */
 };
 
 enum core_event_type {
@@ -211,6 +216,8 @@ Pb__ReservationRecord *core_resv_by_id(const struct core *c, uint32_t id); /* NU
 size_t core_step_records(const struct core *c, uint32_t job_id, Pb__StepRecord ***ret);
 /* Counters for sdiag: name and value of row i; false past the end. */
 bool core_counter(const struct core *c, size_t i, const char **ret_name, int64_t *ret_value);
+/* Pending jobs that could start, one entry a partition, and the weights. uid NULL: all. Freed with pb__prio_list_rsp__free_unpacked(r, NULL). */
+Pb__PrioListRsp *core_priorities(const struct core *c, const uint32_t *uid);
 /* Licenses in the order of the configuration; false past the end. */
 struct core_license { const char *name; uint32_t total, used, reserved; };
 bool core_license(const struct core *c, size_t i, struct core_license *ret);

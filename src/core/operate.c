@@ -121,25 +121,56 @@ static int op_notify(struct core *c, struct core_job *j, const struct core_event
 	return 0;
 }
 
-/* Before all other pending jobs of the same user in the same partitions, by a nice that only moves it among them. */
+/* Changes a job's nice, and its place in the queue with it. */
+static void nice_set(struct core *c, struct core_job *j, int64_t nice)
+{
+	Pb__JobDesc *d = job_desc(j);
+	j->nice = (int32_t)(nice < -2147483645 ? -2147483645 : nice > 2147483645 ? 2147483645 : nice);
+	d->has_nice = true;
+	d->nice = j->nice;
+	job_set_desc(j, d);
+	pb__job_desc__free_unpacked(d, NULL);
+	queue_update(c, j);
+	fx_persist(c, j);
+}
+
+/* Another pending job of the same user in the same partitions that is before it. */
+static bool stands_before(const struct core *c, const struct core_job *o, const struct core_job *j)
+{
+	return o != j && o->uid == j->uid && o->state == PB__JOB_STATE__PENDING && !o->hold && !o->prio_set && o->shape->part_n == 1 &&
+	       !strcmp(o->shape->part_names[0], j->shape->part_names[0]) && job_priority(c, o) >= job_priority(c, j);
+}
+
+/* Before all other pending jobs of the same user in the same partition: what its nice falls by, those it passes rise by together, so nobody else's
+ * jobs lose. */
 static int op_top(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err)
 {
 	(void)ev;
 	if (j->state != PB__JOB_STATE__PENDING)
 		return error_set(err, ESLURM_JOB_NOT_PENDING, "job %u is no longer pending", j->id);
-	uint32_t best = job_priority(c, j);
-	for (uint64_t cur = 0;;) {
+	if (j->shape->part_n != 1)
+		return error_set(err, ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE, "job %u is in several partitions: it cannot be put before others", j->id);
+	uint32_t *id = NULL, best = job_priority(c, j), was = best;
+	size_t n = 0, cap = 0;
+	for (uint64_t cur = 0; !j->hold && !j->prio_set;) {
 		const struct core_job *o = core_job_next(c, &cur);
 		if (!o)
 			break;
-		if (o != j && o->uid == j->uid && o->state == PB__JOB_STATE__PENDING && job_priority(c, o) >= best)
-			best = job_priority(c, o) + 1;
+		if (!stands_before(c, o, j))
+			continue;
+		id = xgrow(id, &cap, n + 1, sizeof *id);
+		id[n++] = o->id;
+		best = job_priority(c, o) > best ? job_priority(c, o) : best;
 	}
-	j->prio_set = true;
-	j->prio = best;
-	j->prio_at = now_sec(c);
-	queue_update(c, j);
-	fx_persist(c, j);
+	int64_t rise = best - was;
+	if (n)
+		nice_set(c, j, (int64_t)j->nice - rise);
+	for (size_t i = 0; i < n; i++) {
+		struct core_job *o = job_find(c, id[i]);
+		if (o)
+			nice_set(c, o, (int64_t)o->nice + (rise + (int64_t)n - 1) / (int64_t)n + (rise ? 0 : 1));
+	}
+	free(id);
 	return 0;
 }
 

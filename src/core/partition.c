@@ -193,6 +193,7 @@ static int part_remove(struct core *c, struct core_part *p, struct error *err)
 	}
 	pb__partition_record__free_unpacked(p->rec, NULL);
 	bitset_destroy(p->nodes);
+	free(p->tres);
 	free(p);
 	memmove(c->part + at, c->part + at + 1, (c->part_n - at - 1) * sizeof *c->part);
 	c->part_n--;

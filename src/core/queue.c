@@ -4,6 +4,7 @@
  * by (static part * max age - weight * eligible time) never changes by itself. */
 #include <stdlib.h>
 
+#include "core/priority.h"
 #include "core/reserve.h"
 
 static const struct core_job *of(const struct tree_node *n) { return (const struct core_job *)((const char *)n - offsetof(struct core_job, qnode)); }
@@ -25,48 +26,6 @@ bool job_before(const struct core_job *a, const struct core_job *b)
 
 static int job_cmp(const struct tree_node *a, const struct tree_node *b) { return job_before(of(a), of(b)) ? -1 : job_before(of(b), of(a)); }
 
-/* The part of a priority that time does not change. */
-int64_t queue_static(const struct core *c, const struct core_job *j)
-{
-	const struct core_params *q = &c->params;
-	if (j->prio_set)
-		return j->prio;
-	if (!q->priority_multifactor)
-		return (int64_t)j->prio - j->nice;
-	int64_t sum = -(int64_t)j->nice;
-	uint32_t most = 1, mine = 0, nodes = j->shape->min_nodes;
-	for (uint32_t i = 0; i < c->part_n; i++) {
-		uint32_t f = c->part[i]->rec->has_priority_job_factor ? c->part[i]->rec->priority_job_factor : 1;
-		most = f > most ? f : most;
-	}
-	for (uint32_t i = 0; i < j->shape->part_n; i++) {
-		const struct core_part *p = j->shape->part[i];
-		uint32_t f = p && p->rec->has_priority_job_factor ? p->rec->priority_job_factor : 1;
-		mine = f > mine ? f : mine;
-	}
-	sum += (int64_t)q->weight_partition * mine / most;
-	nodes = nodes > c->node_n ? c->node_n : nodes;
-	if (q->weight_job_size && c->node_n)
-		sum += (int64_t)q->weight_job_size * (q->favor_small ? c->node_n - nodes : nodes) / c->node_n;
-	return sum;
-}
-
-static uint32_t max_age(const struct core *c) { return c->params.max_age_sec ? c->params.max_age_sec : 7 * 86400; }
-
-uint32_t job_priority(const struct core *c, const struct core_job *j)
-{
-	if (j->hold && j->state == PB__JOB_STATE__PENDING)
-		return 0;
-	int64_t p = queue_static(c, j);
-	uint32_t from = j->eligible ? j->eligible : now_sec(c);
-	uint32_t until = j->start && j->state != PB__JOB_STATE__PENDING ? j->start : now_sec(c);
-	if (c->params.priority_multifactor && !j->prio_set && until > from) {
-		uint32_t age = until - from > max_age(c) ? max_age(c) : until - from;
-		p += (int64_t)c->params.weight_age * age / max_age(c);
-	}
-	return p < 1 ? 1 : p > 4294967294ll ? 4294967294u : (uint32_t)p;
-}
-
 static void queue_key(const struct core *c, struct core_job *j)
 {
 	j->tier = 0;
@@ -74,10 +33,7 @@ static void queue_key(const struct core *c, struct core_job *j)
 		if (j->shape->part[i] && j->shape->part[i]->tier > j->tier)
 			j->tier = j->shape->part[i]->tier;
 	j->reserved = j->shape->resv_key && j->shape->resv_key[0] != '^' && j->shape->resv_key[0] != '~';
-	if (!c->params.priority_multifactor)
-		j->key = -queue_static(c, j);
-	else
-		j->key = -(queue_static(c, j) * max_age(c) - (int64_t)c->params.weight_age * (j->prio_set ? j->prio_at : j->eligible));
+	j->key = prio_key(c, j);
 }
 
 void queue_remove(struct core *c, struct core_job *j)
@@ -185,6 +141,7 @@ void queue_update(struct core *c, struct core_job *j)
 	if (j->state != PB__JOB_STATE__PENDING)
 		return;
 	j->wait = (uint8_t)wait_for(c, j);
+	prio_pause(c, j, j->hold || j->wait == REASON_DEPENDENCY || j->wait == REASON_DEPENDENCY_NEVER || j->wait == REASON_BEGIN_TIME);
 	if (j->state != PB__JOB_STATE__PENDING) /* its deadline, or a dependency that can never be met, ended it */
 		return;
 	if (j->wait == REASON_NONE) {

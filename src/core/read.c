@@ -236,7 +236,7 @@ Pb__NodeRecord *core_node_record(const struct core *c, uint32_t index)
 
 size_t core_part_count(const struct core *c) { return c->part_n; }
 
-static char *part_tres(const struct core *c, const struct core_part *p)
+char *part_tres(const struct core *c, const struct core_part *p)
 {
 	struct tres_sum t = { 0 };
 	bitset_for(p->nodes, i) {

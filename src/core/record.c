@@ -127,6 +127,10 @@ static void record_times(Pb__JobRecord *m, const struct core_job *j)
 		SET(eligible_time, j->eligible);
 	if (j->accrue)
 		SET(accrue_time, j->accrue);
+	if (j->paused_at)
+		SET(paused_at, j->paused_at);
+	if (j->site)
+		SET(site_factor, j->site);
 	if (j->start)
 		SET(start_time, j->start);
 	if (j->end)
@@ -243,6 +247,20 @@ static void record_fill(const struct core *c, Pb__JobRecord *m, struct core_job 
 	m->sluid = sluid;
 }
 
+const char *shape_tres(struct core *c, struct shape *s)
+{
+	if (!s->tres_req)
+		s->tres_req = license_tres(c, tres_of_request(c, s), s->lic.w, s->lic.n);
+	return s->tres_req;
+}
+
+char *record_sluid(const struct core_job *j)
+{
+	char buf[16];
+	sluid_make(j, buf);
+	return xstrdup(buf);
+}
+
 void record_encode(const struct core *c, struct core_job *j)
 {
 	Pb__JobRecord m;
@@ -251,8 +269,7 @@ void record_encode(const struct core *c, struct core_job *j)
 	struct effects *own = effects_create();
 	struct arena *a = effects_arena(own);
 	pb__job_record__init(&m);
-	if (!j->shape->tres_req)
-		j->shape->tres_req = license_tres(c, tres_of_request(c, j->shape), j->shape->lic.w, j->shape->lic.n);
+	(void)shape_tres((struct core *)c, j->shape);
 	record_fill(c, &m, j, sluid, a);
 	char *tres = j->alloc ? license_job_tres((struct core *)c, j, tres_of_alloc(c, j)) : NULL;
 	if (tres)
@@ -414,6 +431,8 @@ static void restore_plain(struct core *c, struct core_job *j, const Pb__JobRecor
 	j->flags = m->state_flags;
 	j->submit = (uint32_t)m->submit_time;
 	j->eligible = (uint32_t)m->eligible_time;
+	j->paused_at = (uint32_t)m->paused_at;
+	j->site = m->site_factor;
 	j->accrue = (uint32_t)m->accrue_time;
 	j->start = (uint32_t)m->start_time;
 	j->end = (uint32_t)m->end_time;

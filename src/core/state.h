@@ -124,6 +124,8 @@ struct core_part {
 	bool share_force;           /* all its jobs share, not only those with --oversubscribe */
 	bool exclusive, user_only, lln;
 	uint32_t max_node_cpus, max_socket_cpus; /* for all its jobs together; UINT32_MAX: any */
+	char *tres;                 /* what it has, as text; of config_gen tres_gen */
+	uint64_t tres_gen;
 	struct shape *blocker;      /* its head is the first that waits for room here */
 	uint32_t reserved;          /* jobs that policy.c made a promise to */
 	const struct core_job *reserve_last; /* the last of them in the queue */
@@ -135,6 +137,8 @@ struct wants { struct want w[WANT_MAX]; uint32_t n; };
 struct lic_want { uint32_t name, count; };           /* name: atom */
 struct lic_wants { struct lic_want *w; uint32_t n; bool any; }; /* any: one of them is enough */
 struct license { uint32_t name, total, used; };
+enum { PRIO_TRES_MAX = 16 };
+struct prio_tres { uint32_t name; double weight; };  /* atom */
 
 /* What placement needs to know; equal requests share one. Key: the packed JobDesc with only these fields, and part_mask. */
 struct shape {
@@ -251,6 +255,8 @@ struct core_job {
 	bool cancelled_by, has_exit;
 	uint32_t submit, eligible, start, end, suspend, begin, accrue; /* seconds since the epoch */
 	uint32_t pre_suspend, deadline;
+	uint32_t paused_at;         /* its age stands still since then; 0: it grows */
+	int32_t site;               /* site factor, set by operators */
 	uint32_t susp_total;
 	uint64_t kill_ms;           /* next time-limit or kill action, 0 none */
 	uint8_t warn_signal;        /* --signal; 0: none */
@@ -364,7 +370,9 @@ struct core {
 	struct idem *idems, *idem_first, *idem_last;
 	struct idem_page *idem_page; /* being filled */
 	struct license *lic;
-	uint32_t lic_n;
+	uint32_t lic_n, ptres_n;
+	struct prio_tres ptres[PRIO_TRES_MAX];
+	uint64_t cpu_total;         /* of all nodes */
 	struct step_wait *step_waits;
 	struct timer *timer;
 	size_t timer_n, timer_cap;
@@ -531,14 +539,16 @@ void idem_expire(struct core *c);
 void idem_free_all(struct core *c);
 int submit_partitions(struct core *c, const Pb__JobDesc *d, struct core_part **ret, uint32_t *ret_n, struct error *err);
 int job_reshape(struct core *c, struct core_job *j, const Pb__JobDesc *d, struct error *err); /* new shape after any change of what it asks */
-int64_t queue_static(const struct core *c, const struct core_job *j);
 int submit_defaults(struct core *c, Pb__JobDesc *d, struct arena *a, struct error *err);
 
 /* queue.c: eligible or waiting */
 void queue_update(struct core *c, struct core_job *j);         /* puts the job where its state says; call after any change */
 void queue_remove(struct core *c, struct core_job *j);
 bool job_before(const struct core_job *a, const struct core_job *b);
-uint32_t job_priority(const struct core *c, const struct core_job *j);
+uint32_t job_priority(const struct core *c, const struct core_job *j); /* priority.c */
+char *part_tres(const struct core *c, const struct core_part *p);       /* read.c; malloc'd */
+const char *shape_tres(struct core *c, struct shape *s);               /* record.c: what is asked for, as text, made once */
+char *record_sluid(const struct core_job *j);                          /* malloc'd */
 
 /* schedule.c, plan.c */
 void sched_gained(struct core *c, uint32_t node);

@@ -6,7 +6,7 @@
 #include "core/reserve.h"
 
 enum who { WHO_PEND, WHO_ANY, WHO_OPER };
-struct change { struct core *c; struct core_job *j; const struct core_event *ev; Pb__JobDesc *d; bool reshape, depend, licenses; struct error *err; uint32_t throttle; bool has_throttle, now; };
+struct change { struct core *c; struct core_job *j; const struct core_event *ev; Pb__JobDesc *d; bool reshape, depend, licenses, has_site; int32_t site; struct error *err; uint32_t throttle; bool has_throttle, now; };
 typedef int (*set_fn)(struct change *ch, const char *key, const char *v, size_t at, size_t has);
 
 static int bad(struct change *ch, const char *key, const char *v, const char *want)
@@ -209,7 +209,7 @@ static int set_NICE(struct change *ch, const char *key, const char *v, size_t at
 	if (str_to_i64(v, -2147483645, 2147483645, &n) < 0)
 		return bad(ch, key, v, "a number");
 	if (n < 0 && !ch->ev->by.oper)
-		return error_set(ch->err, ESLURM_ACCESS_DENIED, "only operators may set a negative nice");
+		n = 0; /* as at submission: a user's negative nice counts as none */
 	ch->d->has_nice = true;
 	ch->d->nice = (int32_t)n;
 	ch->reshape = true;
@@ -242,6 +242,18 @@ static int licenses_apply(struct change *ch)
 	return r;
 }
 
+static int set_SITE(struct change *ch, const char *key, const char *v, size_t at, size_t has)
+{
+	long long n;
+	(void)at;
+	(void)has;
+	if (str_to_i64(v, -2147483645, 2147483645, &n) < 0)
+		return bad(ch, key, v, "a number");
+	ch->site = (int32_t)n;
+	ch->has_site = true;
+	return 0;
+}
+
 static int set_DEPEND(struct change *ch, const char *key, const char *v, size_t at, size_t has)
 {
 	ch->depend = true;
@@ -268,6 +280,7 @@ static const struct { const char *key; set_fn fn; size_t at, has; enum who who; 
 #define HAS_NUMBER(f) offsetof(Pb__JobDesc, has_##f)
 #define HAS_WORD HAS_TEXT
 #define HAS_DEPEND HAS_TEXT
+#define HAS_SITE HAS_TEXT
 #define HAS_LICENSES HAS_TEXT
 #define HAS_THROTTLE HAS_TEXT
 #define HAS_NUM HAS_NUMBER
@@ -375,6 +388,8 @@ static int update_one(struct core *c, struct core_job *j, const struct core_even
 	if (r >= 0)
 		r = change_apply(&ch);
 	if (r >= 0) {
+		if (ch.has_site)
+			j->site = ch.site;
 		if (ch.now)
 			priority_apply(c, &ch);
 		if (j->state != PB__JOB_STATE__PENDING)

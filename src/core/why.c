@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/priority.h"
 #include "core/why.h"
 #include "model/depend.h"
 #include "model/idset.h"
@@ -436,6 +437,7 @@ static void queue_items(struct why *w)
 	if (!j->qnode.in)
 		return;
 	queue_place(w, &before, &same, &all, &first);
+	w->out->priority = prio_explain(w->c, j);
 	w->out->plan = xcalloc(1, sizeof *w->out->plan);
 	pb__why_plan__init(w->out->plan);
 	plan_fill(w, w->out->plan, before, same, all);

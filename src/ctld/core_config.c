@@ -61,6 +61,19 @@ static void select_params(const struct conf *c, struct core_params *p)
 	p->one_task_per_core = conf_has(c, CONF_SelectTypeParameters, "CR_ONE_TASK_PER_CORE");
 }
 
+static uint32_t priority_flags(const struct conf *c)
+{
+	static const struct { const char *word; uint32_t flags; } row[] = {
+		{ "ACCRUE_ALWAYS", PRIO_ACCRUE_ALWAYS }, { "CALCULATE_RUNNING", PRIO_CALCULATE_RUNNING }, { "NO_NORMAL_PART", PRIO_NO_NORMAL_PART },
+		{ "NO_NORMAL_TRES", PRIO_NO_NORMAL_TRES }, { "NO_NORMAL_ALL", PRIO_NO_NORMAL_PART | PRIO_NO_NORMAL_TRES },
+		{ "SMALL_RELATIVE_TO_TIME", PRIO_SMALL_RELATIVE_TO_TIME },
+	};
+	uint32_t flags = 0;
+	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
+		flags |= conf_has(c, CONF_PriorityFlags, row[i].word) ? row[i].flags : 0;
+	return flags;
+}
+
 void core_config_params(const struct conf *c, struct core_params *p)
 {
 	const char *const *list;
@@ -115,5 +128,10 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->config_overrides = conf_has(c, CONF_SlurmdParameters, "config_overrides");
 	p->resv_over_run_min = conf_num(c, CONF_ResvOverRun) >= 65533 ? UINT32_MAX : num(c, CONF_ResvOverRun);
 	p->licenses = conf_str(c, CONF_Licenses);
+	p->weight_assoc = num(c, CONF_PriorityWeightAssoc);
+	p->weight_fair = num(c, CONF_PriorityWeightFairShare);
+	p->weight_qos = num(c, CONF_PriorityWeightQOS);
+	p->weight_tres = conf_str(c, CONF_PriorityWeightTRES);
+	p->prio_flags = priority_flags(c);
 	p->hash_seed = 0x62657274;
 }

@@ -1,4 +1,4 @@
-/* rpc_queue.c - what there is to see of the queue beside its jobs: licenses */
+/* rpc_queue.c - what there is to see of the queue beside its jobs: licenses, and priorities factor by factor */
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -28,4 +28,13 @@ void rpc_license_list(struct ctld *d, struct wire_req *req)
 	wire_reply(req, &rsp.base);
 	free(rsp.license);
 	free(rec);
+}
+
+void rpc_prio_list(struct ctld *d, struct wire_req *req)
+{
+	uint32_t uid = wire_req_identity(req)->uid;
+	Pb__PrioListRsp *rsp = core_priorities(d->core, reply_is_private(d, req, "jobs") ? &uid : NULL);
+	rsp->now = ctld_now_ms() / 1000;
+	wire_reply(req, &rsp->base);
+	pb__prio_list_rsp__free_unpacked(rsp, NULL);
 }

@@ -211,7 +211,7 @@ static void do_set(struct play *p)
 		{ "lln", &q->select_lln, NULL }, { "one_task_per_core", &q->one_task_per_core, NULL }, { "dist_block", &q->select_block, NULL },
 		{ "job_requeue", &q->job_requeue, NULL }, { "clean", &p->w.clean, NULL }, { "multifactor", &q->priority_multifactor, NULL },
 		{ "kill_invalid_depend", &q->kill_invalid_depend, NULL }, { "favor_small", &q->favor_small, NULL }, { "config_overrides", &q->config_overrides, NULL },
-		{ "weight_age", NULL, &q->weight_age }, { "weight_size", NULL, &q->weight_job_size }, { "weight_partition", NULL, &q->weight_partition },
+		{ "weight_age", NULL, &q->weight_age }, { "prio_flags", NULL, &q->prio_flags }, { "max_age", NULL, &q->max_age_sec }, { "weight_size", NULL, &q->weight_job_size }, { "weight_partition", NULL, &q->weight_partition },
 		{ "enforce", NULL, &q->enforce_part_limits }, { "slurmd_timeout", NULL, &q->slurmd_timeout_sec }, { "return_to_service", NULL, &q->return_to_service },
 		{ "requeue_delay", NULL, &q->requeue_delay_sec }, { "max_jobs", NULL, &q->max_job_count }, { "max_array", NULL, &q->max_array_size },
 		{ "overtime", NULL, &q->over_time_limit_min }, { "bf_reserve", NULL, &q->bf_reserve }, { "bf_order", NULL, &q->bf_order }, { "bf_plan_all", &q->bf_plan_all, NULL }, { "place_fragment", &q->place_fragment, NULL },
@@ -236,6 +236,11 @@ static void do_set(struct play *p)
 		if (!strncmp(p->word[i], "licenses=", 9)) {
 			xstr_set(&p->w.licenses, p->word[i] + 9);
 			q->licenses = p->w.licenses;
+			found = true;
+		}
+		if (!strncmp(p->word[i], "weight_tres=", 12)) {
+			xstr_set(&p->w.tres, p->word[i] + 12);
+			q->weight_tres = p->w.tres;
 			found = true;
 		}
 		if (!found)
