@@ -23,6 +23,7 @@
 #include "model/idset.h"
 #include "model/states.h"
 #include "model/timespec.h"
+#include "model/tres.h"
 
 #define FORMAT_BRIEF "jobid,state,exitcode"
 #define FORMAT_DEFAULT "jobid,jobname,partition,account,alloccpus,state,exitcode"
@@ -101,6 +102,7 @@ static const struct opt_row rows[] = {
 struct range { uint64_t min, max; bool set; };
 struct words { char **w; size_t n, cap; };
 /* One piece of -j: a job, array, task, or SLUID; step < 0 (-1): all of it. */
+#define BATCH_STEP 0xfffffffbu
 struct pick { uint64_t job; int64_t task, step; char sluid[32]; };
 struct cell { const struct sacct_field *field; int width; };
 
@@ -626,6 +628,37 @@ static bool job_passes(const struct sacct *a, const Pb__DbdJob *d, const Pb__Job
 	return found && in_range(&a->nnodes, j->num_nodes) && in_range(&a->ncpus, j->alloc && j->alloc->num_cpus ? j->alloc->num_cpus : j->num_cpus);
 }
 
+/* The script of a job that runs has no record before it ends: its row is made from the job's. */
+static void script_row(const struct sacct *a, const Pb__DbdJob *d, const Pb__JobRecord *j, struct str *out)
+{
+	Pb__StepRecord s = PB__STEP_RECORD__INIT;
+	struct sacct_row r;
+	char mem[32], tres[96];
+	bool runs = j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED;
+	const Pb__NodeAlloc *part = j->alloc && j->alloc->n_part ? j->alloc->part[0] : NULL;
+	if (!runs || !part || !j->desc || !j->desc->batch || d->requeued)
+		return;
+	for (size_t i = 0; i < d->n_step; i++)
+		if (d->step[i]->step_id == BATCH_STEP)
+			return;
+	mem_format(part->mem, mem, sizeof mem);
+	snprintf(tres, sizeof tres, "cpu=%u,mem=%s,node=1", part->cpus, mem);
+	s.job_id = j->job_id;
+	s.step_id = BATCH_STEP;
+	s.name = (char *)"batch";
+	s.state = j->state;
+	s.has_start_time = s.has_num_nodes = s.has_num_tasks = s.has_num_cpus = true;
+	s.start_time = j->start_time;
+	s.nodes = j->alloc->batch_host;
+	s.num_nodes = s.num_tasks = 1;
+	s.num_cpus = part->cpus;
+	s.tres = tres;
+	if (!is_picked(a, j, &s))
+		return;
+	sacct_row_init(&r, d, j, &s, -1);
+	row_put(out, a, &r);
+}
+
 static void job_print(const struct sacct *a, const Pb__DbdJob *d, const Pb__JobRecord *j, struct str *out)
 {
 	struct sacct_row r;
@@ -642,6 +675,8 @@ static void job_print(const struct sacct *a, const Pb__DbdJob *d, const Pb__JobR
 		sacct_row_init(&r, d, j, NULL, -1);
 		row_put(out, a, &r);
 	}
+	if (!a->no_steps)
+		script_row(a, d, j, out);
 	for (size_t i = 0; !a->no_steps && i < d->n_step; i++) {
 		if (!is_picked(a, j, d->step[i]))
 			continue;

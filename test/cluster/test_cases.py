@@ -343,6 +343,18 @@ def test_case_68_large_user_ids(cluster):
     assert cluster.wait("it in accounting", lambda: cluster.out(f"sacct -n -X -P -j {job} -o UID,State")).startswith("3000000000|CANCELLED by 3000000000")
 
 
+def test_a_running_script_has_its_row(cluster):
+    job = cluster.submit("-n2 --mem=1536 -o /dev/null --wrap 'sleep 60'")
+    cluster.wait_state(job, "RUNNING")
+    rows = cluster.wait("it in accounting", lambda: cluster.out(f"sacct -n -P -j {job} -s R -o JobID,State,NCPUS,NTasks,AllocTRES"))
+    assert rows.split("\n")[1] == f"{job}.batch|RUNNING|2|1|cpu=2,mem=1.50G,node=1"
+    assert cluster.out(f"sacct -n -P -X -j {job} -o JobID") == str(job)
+    assert cluster.out(f"sacct -n -P -j {job}.batch -o JobID") == f"{job}.batch"
+    cluster.run(f"scancel {job}")
+    cluster.wait_end(job)
+    cluster.wait("one row of the script", lambda: cluster.out(f"sacct -n -P -j {job} -o JobID,State").split("\n")[1:] == [f"{job}.batch|CANCELLED"])
+
+
 # --- how jobs end ---
 
 def ends(cluster, job, want_exit, want_derived):
