@@ -29,7 +29,7 @@ struct watch { void (*ready)(struct watch *w, uint32_t events); int fd; uint32_t
 struct sink {                  /* where bytes end: srun's stdout or stderr, or a file */
 	struct watch watch;
 	struct srun *s;
-	bool is_plain;         /* a regular file: never blocks */
+	bool is_plain;         /* a regular file, or a pipe opened anew: writing never blocks */
 	bool is_polled, is_dead;
 	char *buf;
 	size_t at, len, cap;

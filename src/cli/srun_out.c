@@ -3,6 +3,7 @@
  * Bytes are never lost and never held for long: lines of several tasks are kept apart by waiting for their ends (unless --unbuffered); a reader that does not
  * keep up fills the sink's buffer, and at SRUN_BUFFER_HIGH the connections are not read any more, so the tasks wait as on a pipe. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -29,7 +30,18 @@ void sink_init(struct srun *s, struct sink *k, int fd)
 {
 	struct stat st;
 	*k = (struct sink){ .s = s, .watch = { .ready = sink_ready, .fd = fd } };
-	k->is_plain = fstat(fd, &st) == 0 && !S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode) && !S_ISCHR(st.st_mode);
+	bool known = fstat(fd, &st) == 0;
+	k->is_plain = known && !S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode) && !S_ISCHR(st.st_mode);
+	if (!known || !S_ISFIFO(st.st_mode))
+		return;
+	/* The same pipe by a description of our own, whose flags nobody shares: it takes what there is room for, not only PIPE_BUF bytes. */
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	int own = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	if (own < 0)
+		return;
+	k->watch.fd = own;
+	k->is_plain = true;
 }
 
 static bool sink_is_full(const struct sink *k)
@@ -46,6 +58,10 @@ void sink_add(struct sink *k, const void *data, size_t n)
 {
 	if (k->is_dead || !n)
 		return;
+	if (k->at >= k->len && k->at + k->len + n > k->cap) {      /* moves less than was written: the buffer stays small */
+		memmove(k->buf, k->buf + k->at, k->len);
+		k->at = 0;
+	}
 	k->buf = xgrow(k->buf, &k->cap, k->at + k->len + n, 1);
 	memcpy(k->buf + k->at + k->len, data, n);
 	k->len += n;
