@@ -308,6 +308,30 @@ static void kill_ended(struct core *c, struct core_node *n)
 	fx_node(c, n);
 }
 
+static const char health_check[] = "healthcheck";    /* as who set a reason */
+
+/* The node has looked at itself. It lifts its own drain, never one that a person or another fault brought. */
+static void node_health(struct core *c, struct core_node *n, const Pb__NodeEvent *e)
+{
+	bool own = (n->flags & NODEF_DRAIN) && n->rec->reason && str_eq(n->rec->reason_user, health_check);
+	if (e->drain && (own || !(n->flags & NODEF_DRAIN))) {
+		const char *why = e->text && e->text[0] ? e->text : "health check failed";
+		if (own && str_eq(n->rec->reason, why))
+			return;
+		n->flags &= ~(uint32_t)NODEF_DRAIN;
+		node_drain(c, n, why);
+		xstr_set(&n->rec->reason_user, health_check);
+	} else if (!e->drain && own) {
+		n->flags &= ~(uint32_t)NODEF_DRAIN;
+		reason_set(c, n, NULL, 0, NULL);
+		fx_log(c, LOG_L_INFO, "node %s passes its health check again and is resumed", n->name);
+		node_refresh(c, n);
+		if (bitset_has(c->up, n->index))
+			sched_gained(c, n->index);
+		fx_node(c, n);
+	}
+}
+
 void node_event(struct core *c, const struct core_event *ev)
 {
 	const Pb__NodeEvent *e = ev->node_event.event;
@@ -321,8 +345,8 @@ void node_event(struct core *c, const struct core_event *ev)
 		node_drain(c, c->node[at], e->text && e->text[0] ? e->text : "launch failure");
 	if (e->kind == PB__NODE_EVENT__KIND__KILL_ENDED)
 		kill_ended(c, c->node[at]);
-	if (e->kind == PB__NODE_EVENT__KIND__HEALTH && e->drain)
-		node_drain(c, c->node[at], e->text && e->text[0] ? e->text : "health check failed");
+	if (e->kind == PB__NODE_EVENT__KIND__HEALTH)
+		node_health(c, c->node[at], e);
 	if (!j || (e->has_restarts && e->restarts != run_of(j)))
 		return; /* of a run that is over: nothing here waits for it */
 	report_of_job(c, c->node[at], j, e);

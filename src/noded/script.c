@@ -22,6 +22,7 @@ struct script {
 	struct hostlist path;          /* used as a list of strings */
 	size_t at;
 	struct envlist env;
+	char *out;                     /* file its output goes to; NULL: /dev/null */
 	pid_t pid;
 	int status;
 	uint32_t timeout_sec;
@@ -48,6 +49,7 @@ static void on_closed(uv_handle_t *h)
 	struct script *s = h->data;
 	hostlist_fini(&s->path);
 	envlist_fini(&s->env);
+	free(s->out);
 	free(s);
 }
 
@@ -84,7 +86,9 @@ static int script_exec(struct script *s)
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
 	posix_spawn_file_actions_adddup2(&actions, 0, 1);
-	posix_spawn_file_actions_adddup2(&actions, 0, 2);
+	if (s->out)
+		posix_spawn_file_actions_addopen(&actions, 1, s->out, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	posix_spawn_file_actions_adddup2(&actions, s->out ? 1 : 0, 2);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	posix_spawnattr_setpgroup(&attr, 0);
@@ -183,7 +187,13 @@ void script_run(struct noded *n, enum conf_key key, char *const *env, uint32_t t
 
 void script_run_one(struct noded *n, const char *path, char *const *env, uint32_t timeout_sec, script_done_fn done, void *arg)
 {
+	script_run_to(n, path, env, NULL, timeout_sec, done, arg);
+}
+
+void script_run_to(struct noded *n, const char *path, char *const *env, const char *out, uint32_t timeout_sec, script_done_fn done, void *arg)
+{
 	struct script *s = script_create(n, env, timeout_sec, done, arg);
+	s->out = xstrdup_null(out);
 	script_add(s, path);
 	uv_timer_start(&s->timer, on_later, 0, 0);
 }

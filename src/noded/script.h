@@ -12,5 +12,7 @@ uint32_t script_timeout(const struct noded *n, enum conf_key key);
 /* All programs of a repeated key. `env` is copied. */
 void script_run(struct noded *n, enum conf_key key, char *const *env, uint32_t timeout_sec, script_done_fn done, void *arg);
 void script_run_one(struct noded *n, const char *path, char *const *env, uint32_t timeout_sec, script_done_fn done, void *arg);
+/* Its output goes to the file `out`, made anew. */
+void script_run_to(struct noded *n, const char *path, char *const *env, const char *out, uint32_t timeout_sec, script_done_fn done, void *arg);
 /* A child was reaped. true: it was one of ours. */
 bool script_reaped(struct noded *n, pid_t pid, int status);

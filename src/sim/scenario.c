@@ -468,7 +468,7 @@ static void do_report(struct play *p)
 {
 	static const struct { const char *word; Pb__NodeEvent__Kind kind; } kinds[] = {
 		{ "launch_failed", PB__NODE_EVENT__KIND__LAUNCH_FAILED }, { "epilog_done", PB__NODE_EVENT__KIND__EPILOG_DONE },
-		{ "kill_failed", PB__NODE_EVENT__KIND__KILL_FAILED }, { "kill_ended", PB__NODE_EVENT__KIND__KILL_ENDED }, { "batch_done", PB__NODE_EVENT__KIND__BATCH_DONE }, { "prolog_done", PB__NODE_EVENT__KIND__PROLOG_DONE },
+		{ "kill_failed", PB__NODE_EVENT__KIND__KILL_FAILED }, { "health", PB__NODE_EVENT__KIND__HEALTH }, { "kill_ended", PB__NODE_EVENT__KIND__KILL_ENDED }, { "batch_done", PB__NODE_EVENT__KIND__BATCH_DONE }, { "prolog_done", PB__NODE_EVENT__KIND__PROLOG_DONE },
 	};
 	struct core_event ev = world_event(&p->w, EV_NODE_EVENT, 0);
 	Pb__NodeEvent m = PB__NODE_EVENT__INIT;
