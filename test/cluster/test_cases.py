@@ -1,4 +1,4 @@
-"""Proves: small inputs that others got wrong, end to end. Each test names its row ("case 25"); those that need no daemon are in test/compat/test_cases.py."""
+"""Proves: small inputs that others got wrong, end to end. Each test names its row ("case 25"); those that need no daemon are in test/compat/test_cases_offline.py."""
 import json
 import os
 import pwd
