@@ -491,6 +491,7 @@ static bool may_start(struct why *w)
 static void pending(struct why *w)
 {
 	shape_refresh(w->c, w->j->shape);
+	why_resv_choose(w);
 	cleaning(w);
 	hold(w);
 	dependencies(w);
@@ -498,6 +499,8 @@ static void pending(struct why *w)
 	array_throttle(w);
 	licenses(w);
 	partitions(w);
+	if (!w->j->qnode.in || !may_start(w))
+		why_reservations(w);
 	queue_items(w);
 	if (!w->out->n_condition)
 		why_condition(w, "starting", "nothing holds it back: it starts with the next pass of the scheduler");

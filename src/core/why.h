@@ -1,5 +1,5 @@
 /* why.h - building the answer to "why does it wait, how did it end" (private to the why files of src/core)
- * why.c is the entrance and knows all conditions but those about nodes; why_nodes.c counts nodes part by part and says who holds them; why_hint.c looks for
+ * why.c is the entrance and knows all conditions but those about nodes; why_nodes.c counts nodes part by part and says who holds them; why_resv.c tells of reservations; why_hint.c looks for
  * the smallest change that would let a job start now; why_end.c speaks of jobs that started. Nothing here changes the state of the core. */
 #pragma once
 #include "core/state.h"
@@ -10,6 +10,7 @@ struct why {
 	const struct core_job *j;
 	const struct core_why_ask *ask;
 	Pb__WhyJob *out;
+	const struct resv *in;      /* the reservation it would start in; NULL: none */
 };
 /* Appends an item to out->condition, or to out->hint. Owned by the message. */
 Pb__WhyItem *why_condition(struct why *w, const char *code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -28,4 +29,6 @@ const char *why_minutes(uint32_t min, char *buf, size_t size);
 void why_nodes(struct why *w, uint32_t p);   /* partition p of the job's shape */
 bool why_room(struct why *w, uint32_t p);    /* could it start there at once, promises to others kept? */
 void why_hints(struct why *w);
+void why_resv_choose(struct why *w);         /* why_resv.c */
+void why_reservations(struct why *w);
 void why_started(struct why *w);             /* running, suspended, ended */

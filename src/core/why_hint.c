@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/reserve.h"
 #include "core/why.h"
 
 #define TRIES_MAX 64
@@ -25,13 +26,14 @@ static struct bitset *candidates(struct hint *h, const struct core_part *part, b
 	if (exclude && s->exc_nodes && s->exc_nodes[0] && nodes_bitset(h->w->c, s->exc_nodes, &x, NULL) >= 0)
 		bitset_andnot(b, x);
 	bitset_destroy(x);
+	resv_candidates(h->w->c, h->w->in, b);
 	return b;
 }
 
 static bool starts(struct hint *h, const struct bitset *cand)
 {
 	uint64_t now = h->w->c->now_ms, len = h->time_min == TIME_INFINITE ? ONE_YEAR_SEC * 1000ull : h->time_min * 60000ull;
-	struct when w = { .j = h->w->j, .start_ms = now, .end_ms = now + len, .part = h->part };
+	struct when w = { .j = h->w->j, .start_ms = now, .end_ms = now + len, .part = h->part, .in = h->w->in };
 	struct fit *f = NULL;
 	if (!h->tries)
 		return false;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/reserve.h"
 #include "core/why.h"
 
 #define PARTS_MAX 32
@@ -129,7 +130,7 @@ static uint32_t misses(const struct count *k, const struct core_node *n, const s
 static struct when now_when(const struct why *w, const struct core_part *part)
 {
 	uint64_t len = w->j->time_min == TIME_INFINITE ? ONE_YEAR_SEC * 1000ull : w->j->time_min * 60000ull;
-	return (struct when){ .j = w->j, .end_ms = w->c->now_ms + len, .part = part };
+	return (struct when){ .j = w->j, .end_ms = w->c->now_ms + len, .part = part, .in = w->in };
 }
 
 static void count_now(struct count *k, const struct core_node *n)
@@ -368,6 +369,7 @@ bool why_room(struct why *w, uint32_t p)
 	bitset_and(b, w->c->up);
 	if (!part_shares(s, s->part[p]))
 		bitset_and(b, s->exclusive ? w->c->idle : w->c->roomy);
+	resv_candidates(w->c, w->in, b);
 	bool yes = place_choose(w->c, s, b, &now, &f) > 0;
 	if (yes)
 		free(f);
