@@ -141,6 +141,8 @@ void core_check(const struct core *c)
 		assert(s->anode.in == (s->queue.count > 0));
 		assert(!s->unpromised || s->queue.count);
 	}
+	for (uint32_t i = 0; i < c->node_n; i++)
+		future_check((struct core *)c, c->node[i]);
 	assert(unpromised == c->unpromised_n && queued == in_trees);
 	check_arrays(c);
 	license_check_all(c);

@@ -5,6 +5,9 @@
 
 #include "core/state.h"
 
+/* Now, and there are promises on the node. */
+static bool spares(const struct when *w, const struct core_node *n) { return w->j && !w->start_ms && n->plan_n; }
+
 struct option { uint32_t node, tasks, gpus; };
 
 static uint32_t tasks_on(const struct shape *s, uint32_t nodes)
@@ -41,10 +44,12 @@ static struct fit *share_out(struct core *c, const struct shape *s, const struct
 	for (uint32_t i = 0; i < s->job.n; i++)
 		left[i] = (uint32_t)s->job.w[i].count;
 	for (uint32_t k = 0; k < n; k++) {
-		const struct core_node *node = c->node[o[k].node];
+		struct core_node *node = c->node[o[k].node];
 		uint32_t after = n - 1 - k, share[WANT_MAX];
 		struct avail a;
 		avail_of(c, s, w, node, &a);
+		if (spares(w, node))
+			avail_spare(c, w, node, &a);
 		for (uint32_t i = 0; i < s->job.n; i++) {
 			uint32_t k2 = wants_free(node, &a, &s->job.w[i]);
 			k2 = k2 > o[k].gpus ? o[k].gpus : k2;
@@ -113,9 +118,14 @@ static void pick_order(struct pick *p)
 static bool option_of(struct core *c, const struct shape *s, uint32_t node, const struct when *w, struct option *ret)
 {
 	struct avail a;
-	const struct core_node *n = c->node[node];
+	struct core_node *n = c->node[node];
 	avail_of(c, s, w, n, &a);
 	uint32_t tasks = fit_tasks(c, s, n, &a);
+	c->work++;
+	if (tasks && spares(w, n)) { /* most have no room anyway: this costs more */
+		avail_spare(c, w, n, &a);
+		tasks = fit_tasks(c, s, n, &a);
+	}
 	if (!tasks)
 		return false;
 	*ret = (struct option){ node, tasks, s->job.n ? gpus_for_job(c, s, n, &a) : 0 };

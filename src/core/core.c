@@ -88,7 +88,7 @@ void core_destroy(struct core *c)
 	for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
 		bitset_destroy(set[i]);
 	lists_free(c);
-	void *mem[] = { c->atom_of, c->node, c->weight_order, c->heap, c->unpromised, c->promises, c->timer, (void *)c->params.cluster, (void *)c->params.gres_types, (void *)c->params.tres_extra, (void *)c->params.licenses, c->lic, (void *)c->params.zone.change, c };
+	void *mem[] = { c->atom_of, c->node, c->weight_order, c->heap, c->unpromised, (void *)c->promises, c->sweep, c->change, c->gain, c->seen, c->timer, (void *)c->params.cluster, (void *)c->params.gres_types, (void *)c->params.tres_extra, (void *)c->params.licenses, c->lic, (void *)c->params.zone.change, c };
 	for (size_t i = 0; i < sizeof mem / sizeof mem[0]; i++)
 		free(mem[i]);
 }
@@ -109,8 +109,11 @@ static void timer_event(struct core *c, const struct core_event *ev)
 	while (timer_pop(c, &t)) {
 		struct core_job *j = NULL;
 		switch ((enum timer_kind)t.kind) {
-		case TIMER_BEGIN:
 		case TIMER_PROMISE:
+			c->sweep_timer = false;
+			c->sched_wanted = true;
+			break;
+		case TIMER_BEGIN:
 			if ((j = job_find(c, t.id)))
 				queue_update(c, j);
 			break;

@@ -43,7 +43,7 @@ struct core_params {
 	bool select_lln;                  /* CR_LLN: least loaded nodes first */
 	bool select_block;                /* CR_CORE_DEFAULT_DIST_BLOCK */
 	bool backfill;                    /* sched/backfill */
-	uint32_t bf_window_min, bf_resolution_sec, bf_max_job_test;
+	uint32_t bf_window_min, bf_resolution_sec, bf_max_job_test, bf_interval_sec;
 	uint32_t bf_reserve;              /* bf_job_part_count_reserve: this many jobs of a partition are promised a start; 0: the head of every shape */
 	uint32_t bf_order;                /* enum core_bf_order, bf_order=: among those that nothing is promised to (with bf_reserve) */
 	bool place_fragment;              /* place_fragment: nodes in the order in which GPUs fragment least (pack.c) */

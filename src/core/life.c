@@ -113,6 +113,7 @@ static Pb__TerminateReq *terminate_msg(struct core *c, struct core_job *j, const
 void job_terminate(struct core *c, struct core_job *j, const struct bitset *only, const char *why, bool timeout)
 {
 	struct bitset *to = bitset_create(c->node_n);
+	sweep_end_moved(c, j);
 	for (uint32_t i = 0; j->alloc && i < j->alloc->n; i++) {
 		struct alloc_on *o = &j->alloc->on[i];
 		if (o->state == ON_FREE || (only && !bitset_has(only, o->node)))

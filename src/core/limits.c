@@ -112,5 +112,6 @@ int job_reshape(struct core *c, struct core_job *j, const Pb__JobDesc *d, struct
 		shape_unref(c, j->shape);
 	j->shape = s;
 	j->time_min = k.time_limit_min;
+	sweep_end_moved(c, j);
 	return 0;
 }

@@ -142,6 +142,8 @@ void node_setup(struct core *c, struct core_node *n, const Pb__NodeRecord *rec)
 	n->cpu_words = (n->cpus + 63) / 64;
 	n->dev_words = (bits + 63) / 64;
 	spec_load(n, rec);
+	future_free(n->future); /* its entries may be others now */
+	n->future = NULL;
 	xfree(n->shares);
 	free(n->used);
 	n->used = xcalloc(n->cpu_words + n->dev_words + 1, sizeof(uint64_t));
@@ -165,6 +167,7 @@ void node_destroy(struct core_node *n)
 	free(n->gres);
 	free(n->held);
 	free(n->plan);
+	future_free(n->future);
 	free(n->resv);
 	free(n);
 }
@@ -175,6 +178,10 @@ void node_refresh(struct core *c, struct core_node *n)
 {
 	bool up = node_is_up(n) && !(n->flags & (NODEF_DRAIN | NODEF_FAIL | NODEF_REBOOT_ISSUED));
 	bool was = bitset_has(c->up, n->index) && bitset_has(c->roomy, n->index);
+	if (up && !bitset_has(c->up, n->index)) {
+		est_gained(c, n);
+		c->sweep_gen++; /* jobs that could not be planned may be now */
+	}
 	(up ? bitset_set : bitset_clear)(c->up, n->index);
 	(n->cpus_used < n->cap && !n->whole ? bitset_set : bitset_clear)(c->roomy, n->index);
 	(!n->held_n ? bitset_set : bitset_clear)(c->idle, n->index);
@@ -234,6 +241,7 @@ void node_hold(struct core *c, struct core_job *j, uint32_t at)
 	n->held[n->held_n++] = (struct held){ j, at };
 	j->alloc->left++;
 	n->last_busy_ms = c->now_ms;
+	future_forget(n);
 	node_refresh(c, n);
 }
 
@@ -254,6 +262,7 @@ void node_release(struct core *c, struct core_job *j, uint32_t at)
 		n->held[o->at] = *last;
 	}
 	n->last_busy_ms = c->now_ms;
+	est_gained(c, n);
 	node_refresh(c, n);
 	reboot_look(c, n);
 	if (bitset_has(c->up, n->index))

@@ -91,6 +91,7 @@ static int op_suspend(struct core *c, struct core_job *j, const struct core_even
 		return job_state_is_final(j->state) ? error_set(err, ESLURM_ALREADY_DONE, "job %u has ended", j->id) : error_set(err, ESLURM_JOB_PENDING, "job %u has not started", j->id);
 	j->state = PB__JOB_STATE__SUSPENDED;
 	j->suspend = now_sec(c);
+	sweep_end_moved(c, j);
 	suspend_nodes(c, j, true);
 	return 0;
 }
@@ -104,6 +105,7 @@ static int op_resume(struct core *c, struct core_job *j, const struct core_event
 	j->susp_total += now_sec(c) - j->suspend;
 	j->suspend = now_sec(c);
 	job_set_limit_timer(c, j);
+	sweep_end_moved(c, j);
 	suspend_nodes(c, j, false);
 	step_waits_retry(c, j);
 	return 0;

@@ -50,11 +50,13 @@ static uint32_t classes_of(const struct core *c, struct frag_class *ret)
 	return n;
 }
 
-static struct frag_node state_of(const struct core *c, const struct shape *s, const struct when *w, const struct core_node *n)
+static struct frag_node state_of(struct core *c, const struct shape *s, const struct when *w, struct core_node *n)
 {
 	struct avail a;
 	uint32_t gpu = atom_find(c, "gpu"), left = 0;
 	avail_of(c, s, w, n, &a);
+	if (w->j && !w->start_ms && n->plan_n)
+		avail_spare(c, w, n, &a);
 	struct frag_node f = { .cpu_milli = a.cpus * 1000, .mem_mb = a.mem > UINT32_MAX ? UINT32_MAX : (uint32_t)a.mem };
 	for (uint32_t g = 0; g < n->gres_n; g++)
 		left += n->gres[g].name == gpu ? a.gres[g] : 0;

@@ -204,7 +204,7 @@ static bool owned_by_other(const struct core *c, const struct core_node *n, cons
 	return false;
 }
 
-void avail_of(const struct core *c, const struct shape *s, const struct when *w, const struct core_node *n, struct avail *a)
+void avail_of(struct core *c, const struct shape *s, const struct when *w, struct core_node *n, struct avail *a)
 {
 	const struct core_part *p = w->part;
 	bool limited = p && (p->max_node_cpus != UINT32_MAX || p->max_socket_cpus != UINT32_MAX);
@@ -220,8 +220,6 @@ void avail_of(const struct core *c, const struct shape *s, const struct when *w,
 		a->cpus = 0;
 	if (limited && !s->exclusive)
 		a->cpus = inside_limit(c, n, p, a);
-	if (w->j && !w->start_ms && n->plan_n && a->cpus)
-		avail_spare(c, w, n, a);
 	if (w->j && (n->resv_n || w->in))
 		resv_less(c, n, w, a);
 }

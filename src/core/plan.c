@@ -1,127 +1,68 @@
 /* plan.c - promises: when and where the first jobs of the queue will start at the latest
- * The future of a node is what it holds (each job until its limit) and what is promised on it. A promise is made for the head of a shape that
- * found no room: the earliest time at which enough nodes are free for its whole limit. Whoever comes later in the queue must leave the
- * promised amount free at that time (avail_spare). Ends come early, so a promise only ever turns out better; it is dropped when
- * its job starts, leaves, or loses a node. Amounts are counts; which CPUs and devices is decided at the start. */
+ * A promise is the earliest time at which enough nodes are free for a job's whole limit, and an amount on each of them. Whoever comes later in the
+ * queue must leave that amount free (avail_spare). Ends come early, so a promise only ever turns out better; it is dropped when
+ * its job starts, leaves, or loses a node. Amounts are counts; which CPUs and devices is decided at the start.
+ * `fresh` promises were made one after the other in the order of the queue (sweep.c), each counting those before: node->future holds their sum, and each shape
+ * knows of each node the earliest start that is still possible (earliest.c). Others are made one by one, by looking at every node. */
 #include <stdlib.h>
 
 #include "core/reserve.h"
 
+#define NEVER_MS (1ull << 50)     /* no limit: an end that never comes */
 #define FOREVER_MS (ONE_YEAR_SEC * 1000ull)
-#define ROUNDS_MAX 16
+#define ROUNDS_MAX 2
 #define RESV_ROUNDS 8         /* occurrences of a recurring reservation looked at */
-
-static uint64_t resolution_ms(const struct core *c) { return (c->params.bf_resolution_sec ? c->params.bf_resolution_sec : 60) * 1000ull; }
 
 uint64_t job_end_ms(const struct core *c, const struct core_job *j)
 {
 	if (job_state_is_final(j->state) || (j->flags & JOBF_COMPLETING))
 		return c->now_ms + 1000;
-	uint64_t end = j->time_min == TIME_INFINITE ? c->now_ms + FOREVER_MS : ((uint64_t)j->start + j->susp_total) * 1000 + j->time_min * 60000ull;
+	uint64_t end = j->time_min == TIME_INFINITE ? NEVER_MS : ((uint64_t)j->start + j->susp_total) * 1000 + j->time_min * 60000ull;
 	return end <= c->now_ms ? c->now_ms + 1000 : end;
 }
 
 uint64_t length_ms(uint32_t minutes) { return minutes == TIME_INFINITE ? FOREVER_MS : minutes * 60000ull; }
 uint64_t job_length_ms(const struct core_job *j) { return length_ms(j->time_min); }
 
-static void less(struct avail *a, const struct core_node *n, uint32_t cpus, uint64_t mem, const uint32_t *gres, const uint64_t *gres64)
+/* CPUs that jobs of the partition may hold on n at some time from `from` to `to`. */
+static uint32_t mine_during(const struct core *c, const struct core_node *n, const struct when *w, uint64_t from, uint64_t to)
 {
-	a->cpus -= cpus < a->cpus ? cpus : a->cpus;
-	a->mem -= mem < a->mem ? mem : a->mem;
-	for (uint32_t g = 0; g < n->gres_n; g++) {
-		uint32_t k = gres ? gres[g] : (uint32_t)gres64[g];
-		a->gres[g] -= k < a->gres[g] ? k : a->gres[g];
-	}
-}
-
-/* What is free on n at time t, counting promises to jobs before j . */
-static void avail_at(const struct core *c, const struct core_node *n, uint64_t t, const struct when *w, struct avail *a)
-{
-	const struct core_job *j = w->j;
-	uint32_t part = w->part ? w->part->index : UINT32_MAX;
-	avail_full(n, a);
-	for (size_t i = 0; i < n->held_n; i++) {
-		const struct core_job *h = n->held[i].job;
-		const struct alloc_on *o = &h->alloc->on[n->held[i].at];
-		if (o->state == ON_FREE || job_end_ms(c, h) <= t)
-			continue;
-		if (h->alloc->exclusive)
-			a->cpus = 0;
-		a->mine += h->part == part ? o->cpus : 0;
-		less(a, n, o->cpus, o->mem, NULL, h->alloc->words + o->bits + n->cpu_words + n->dev_words);
-	}
+	uint32_t k = 0;
+	for (size_t i = 0; i < n->held_n; i++)
+		k += n->held[i].job->part == w->part->index && job_end_ms(c, n->held[i].job) > from ? n->held[i].job->alloc->on[n->held[i].at].cpus : 0;
 	for (uint32_t i = 0; i < n->plan_n; i++) {
 		const struct promise *p = n->plan[i].p;
-		const struct promise_on *o = &p->on[n->plan[i].at];
-		if (p->job == j || !job_before(p->job, j) || p->start_ms > t || t >= p->end_ms)
-			continue;
-		less(a, n, o->cpus, o->mem, o->gres, NULL);
-		a->mine += p->part == part ? o->cpus : 0;
+		if (p->part == w->part->index && p->job != w->j && job_before(p->job, w->j) && p->start_ms < to && p->end_ms > from)
+			k += p->on[n->plan[i].at].cpus;
 	}
+	return k;
 }
 
-static void lower(struct avail *a, const struct core_node *n, const struct avail *b)
+void avail_during(struct core *c, struct core_node *n, const struct when *w, struct avail *a)
 {
-	a->cpus = b->cpus < a->cpus ? b->cpus : a->cpus;
-	a->mem = b->mem < a->mem ? b->mem : a->mem;
-	a->mine = b->mine > a->mine ? b->mine : a->mine;
-	for (uint32_t g = 0; g < n->gres_n; g++)
-		a->gres[g] = b->gres[g] < a->gres[g] ? b->gres[g] : a->gres[g];
+	future_avail(c, n, w->fresh ? NULL : w->j, w->start_ms, w->end_ms, a);
+	if (w->part && w->part->max_node_cpus != UINT32_MAX)
+		a->mine = mine_during(c, n, w, w->start_ms, w->end_ms);
 }
 
-void avail_during(const struct core *c, const struct core_node *n, const struct when *w, struct avail *a)
+void avail_spare(struct core *c, const struct when *w, struct core_node *n, struct avail *a)
 {
-	avail_at(c, n, w->start_ms, w, a);
+	uint64_t first = UINT64_MAX;
 	for (uint32_t i = 0; i < n->plan_n; i++) {
 		const struct promise *p = n->plan[i].p;
-		struct avail then;
-		if (p->job == w->j || !job_before(p->job, w->j) || p->start_ms <= w->start_ms || p->start_ms >= w->end_ms)
-			continue;
-		avail_at(c, n, p->start_ms, w, &then);
-		lower(a, n, &then);
+		if (p->job != w->j && p->start_ms < w->end_ms && p->start_ms < first && job_before(p->job, w->j))
+			first = p->start_ms;
 	}
-}
-
-void avail_spare(const struct core *c, const struct when *w, const struct core_node *n, struct avail *a)
-{
-	const struct core_job *j = w->j;
-	for (uint32_t i = 0; i < n->plan_n; i++) {
-		const struct promise *p = n->plan[i].p;
-		struct avail then;
-		if (p->job == j || !job_before(p->job, j) || p->start_ms >= w->end_ms)
-			continue;
-		avail_at(c, n, p->start_ms > c->now_ms ? p->start_ms : c->now_ms, w, &then);
-		lower(a, n, &then);
+	if (first == UINT64_MAX)
+		return;
+	future_lower(c, n, w->j, first > c->now_ms ? first : c->now_ms, w->end_ms, a);
+	if (w->part && w->part->max_node_cpus != UINT32_MAX) {
+		uint32_t mine = mine_during(c, n, w, first, w->end_ms), left = mine < w->part->max_node_cpus ? w->part->max_node_cpus - mine : 0;
+		a->cpus = a->cpus < left ? a->cpus : left;
 	}
 }
 
 /* --- making one ------------------------------------------------------------------------------- */
-
-/* The first time from `from` on at which a part of the request fits on n for its whole length. UINT64_MAX: never. */
-static uint64_t node_earliest(const struct core *c, const struct shape *s, const struct when *like, const struct core_node *n, uint64_t from)
-{
-	uint64_t t = from;
-	for (uint32_t round = 0; round < n->held_n + n->plan_n + 2 + n->resv_n * RESV_ROUNDS; round++) {
-		struct when w = { .j = like->j, .start_ms = t, .end_ms = t + job_length_ms(like->j), .part = like->part, .in = like->in };
-		struct avail a;
-		avail_of(c, s, &w, n, &a);
-		if (fit_tasks(c, s, n, &a))
-			return t;
-		uint64_t next = n->resv_n ? resv_next_end(c, n, &w) : UINT64_MAX;
-		for (size_t i = 0; i < n->held_n; i++) {
-			uint64_t e = job_end_ms(c, n->held[i].job);
-			next = e > t && e < next ? e : next;
-		}
-		for (uint32_t i = 0; i < n->plan_n; i++) {
-			uint64_t e = n->plan[i].p->end_ms;
-			next = e > t && e < next ? e : next;
-		}
-		if (next == UINT64_MAX)
-			break;
-		t = next;
-	}
-	return UINT64_MAX;
-}
 
 static struct promise *promise_of(struct core_job *j, uint32_t part, const struct when *w, const struct fit *f, uint32_t n)
 {
@@ -159,54 +100,215 @@ static uint32_t choose_late(struct core *c, const struct shape *s, const struct 
 	return k;
 }
 
-/* The earliest start in one partition: nodes sorted by when they could, then the first moment at which enough of them can together. */
-static struct promise *promise_in(struct core *c, struct shape *s, struct core_job *j, uint32_t at, const struct resv *in)
+/* What is sought, and what is known so far. */
+struct search {
+	struct shape *s;
+	struct core_job *j;
+	uint32_t at;                /* partition, of the shape's */
+	bool fresh;
+	const struct resv *in;
+	uint64_t limit_ms;          /* the window ends there */
+	struct bitset *ready;
+	uint64_t tasks, gpus, latest_ms;
+	uint32_t nodes, try_at;     /* so many nodes are ready; look again when there are try_at */
+};
+
+static struct when when_at(const struct search *q, uint64_t ms)
 {
-	const struct when like = { .j = j, .part = s->part[at], .in = in };
-	struct moment *m = xmalloc((c->node_n + 1) * sizeof *m), *tmp = xmalloc((c->node_n + 1) * sizeof *tmp);
-	struct bitset *ready = bitset_create(c->node_n);
-	uint64_t window = (c->params.bf_window_min ? c->params.bf_window_min : 1440) * 60000ull;
-	uint64_t first = j->begin * 1000ull > c->now_ms ? j->begin * 1000ull : c->now_ms, floor = first;
-	struct promise *ret = NULL;
-	for (uint32_t round = 0; round < ROUNDS_MAX && !ret; round++) {
-		uint32_t n = 0;
-		bitset_zero(ready);
-		bitset_for(s->able[at], i) {
-			if (!bitset_has(c->up, i) || (in && !(in->flags & (RESVF_FLEX | RESVF_ANY_NODES)) && !bitset_has(in->nodes, i)))
-				continue;
-			uint64_t e = node_earliest(c, s, &like, c->node[i], floor);
-			if (e != UINT64_MAX)
-				m[n++] = (struct moment){ e, i };
+	return (struct when){ .j = q->j, .start_ms = ms, .end_ms = ms + job_length_ms(q->j), .part = q->s->part[q->at], .in = q->in, .fresh = q->fresh };
+}
+
+static uint64_t earliest(struct core *c, const struct search *q, uint32_t node, uint64_t from)
+{
+	struct core_node *n = c->node[node];
+	struct core_part *part = q->s->part[q->at];
+	if (!bitset_has(c->up, node) || (q->in && !(q->in->flags & (RESVF_FLEX | RESVF_ANY_NODES)) && !bitset_has(q->in->nodes, node)))
+		return UINT64_MAX;
+	if (!n->owners && !q->s->user_only && !part->user_only && part->max_node_cpus == UINT32_MAX && !q->in && !n->resv_n)
+		return future_earliest(c, q->s, n, q->fresh ? NULL : q->j, from, job_length_ms(q->j));
+	uint64_t t = from;
+	for (size_t round = 0; round < n->held_n + n->plan_n + 2 + n->resv_n * RESV_ROUNDS; round++) { /* what the list of a node does not know: whose jobs they are, in which partition or reservation */
+		struct when w = when_at(q, t);
+		struct avail a;
+		avail_of(c, q->s, &w, n, &a);
+		c->work++;
+		if (fit_tasks(c, q->s, n, &a))
+			return t;
+		uint64_t next = n->resv_n ? resv_next_end(c, n, &w) : UINT64_MAX;
+		for (size_t i = 0; i < n->held_n; i++) {
+			uint64_t e = job_end_ms(c, n->held[i].job);
+			next = e > t && e < next ? e : next;
 		}
-		moments_sort(m, n, tmp);
-		for (uint32_t i = 0; i < n && !ret; i++) {
-			bitset_set(ready, m[i].node);
-			if (i + 1 < s->min_nodes || (i + 1 < n && m[i + 1].ms - m[i].ms < resolution_ms(c) && m[i + 1].ms != m[i].ms && i + 1 < s->min_nodes))
-				continue;
-			if (i + 1 < n && m[i + 1].ms == m[i].ms)
-				continue;
-			struct when w = { .j = j, .start_ms = m[i].ms, .end_ms = m[i].ms + job_length_ms(j), .part = s->part[at], .in = in };
-			struct fit *f;
-			uint32_t k = place_choose(c, s, ready, &w, &f);
-			if (!k)
-				continue;
-			k = choose_late(c, s, m, i + 1, &w, &f, k);
-			ret = promise_of(j, s->part[at]->index, &w, f, k);
-			free(f);
-		}
-		if (ret || !n)
+		for (uint32_t i = 0; i < n->plan_n; i++)
+			next = n->plan[i].p->end_ms > t && n->plan[i].p->end_ms < next ? n->plan[i].p->end_ms : next;
+		if (next == UINT64_MAX)
 			break;
-		floor = m[n - 1].ms + 1; /* gaps between promises: look again behind the last one */
+		t = next;
 	}
-	bool late = ret && in && !(in->flags & RESVF_FLEX) && ret->start_ms >= (uint64_t)in->end * 1000;
-	if (ret && (late || ret->start_ms > first + window)) {
-		free(ret);
-		ret = NULL;
+	return UINT64_MAX;
+}
+
+/* One more node that is free from `ms` on. */
+static void ready_add(struct core *c, struct search *q, uint32_t node, uint64_t ms, struct seen *ret)
+{
+	struct when w = when_at(q, ms);
+	struct avail a;
+	avail_of(c, q->s, &w, c->node[node], &a);
+	*ret = (struct seen){ ms, node, fit_tasks(c, q->s, c->node[node], &a), q->s->job.n ? gpus_for_job(c, q->s, c->node[node], &a) : 0 };
+	bitset_set(q->ready, node);
+	q->nodes++;
+	q->tasks += ret->tasks;
+	q->gpus += ret->gpus;
+	q->latest_ms = ms > q->latest_ms ? ms : q->latest_ms;
+}
+
+static uint64_t gpus_wanted(const struct shape *s)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < s->job.n; i++)
+		n = s->job.w[i].count > n ? s->job.w[i].count : n;
+	return n;
+}
+
+static bool ready_enough(const struct search *q)
+{
+	const struct shape *s = q->s;
+	return q->nodes >= s->min_nodes && q->nodes >= q->try_at && q->tasks >= s->tasks && q->gpus >= gpus_wanted(s) &&
+		(!s->required || bitset_subset(s->required, q->ready));
+}
+
+/* More are ready than are needed: without those that are free long before. */
+static void ready_trim(struct search *q, const struct seen *seen, uint32_t n)
+{
+	const struct shape *s = q->s;
+	if (s->required || s->contiguous || s->many_nodes || q->try_at)
+		return;
+	for (uint32_t i = 0; i < n && q->nodes > s->min_nodes; i++) {
+		if (q->tasks < s->tasks + seen[i].tasks || q->gpus < gpus_wanted(s) + seen[i].gpus || seen[i].ms == q->latest_ms)
+			break;
+		bitset_clear(q->ready, seen[i].node);
+		q->nodes--;
+		q->tasks -= seen[i].tasks;
+		q->gpus -= seen[i].gpus;
 	}
+}
+
+/* m: the nodes that are ready in order of their times, where known. */
+static struct promise *ready_try(struct core *c, struct search *q, const struct moment *m)
+{
+	struct when w = when_at(q, q->latest_ms);
+	struct fit *f;
+	if (!ready_enough(q))
+		return NULL;
+	uint32_t k = place_choose(c, q->s, q->ready, &w, &f);
+	c->work += 2 * q->nodes;
+	if (q->fresh)
+		q->try_at = q->nodes + 1 + q->nodes / 2;
+	if (!k)
+		return NULL;
+	if (m)
+		k = choose_late(c, q->s, m, q->nodes, &w, &f, k);
+	struct promise *p = promise_of(q->j, q->s->part[q->at]->index, &w, f, k);
+	p->fresh = q->fresh;
+	free(f);
+	return p;
+}
+
+static void ready_clear(struct search *q)
+{
+	bitset_zero(q->ready);
+	q->tasks = q->gpus = q->latest_ms = 0;
+	q->nodes = q->try_at = 0;
+}
+
+/* All nodes in order of the time from which they are free, at or after `from`. Sets *ret_last where all are: look behind it. */
+static struct promise *search_all(struct core *c, struct search *q, uint64_t from, uint64_t *ret_last)
+{
+	struct moment *m = xmalloc((2 * c->node_n + 1) * sizeof *m);
+	struct promise *p = NULL;
+	uint32_t n = 0;
+	ready_clear(q);
+	bitset_for(q->s->able[q->at], i) {
+		uint64_t e = earliest(c, q, i, from);
+		if (e <= q->limit_ms)
+			m[n++] = (struct moment){ e, i };
+	}
+	moments_sort(m, n, m + c->node_n);
+	for (uint32_t i = 0; i < n && !p; i++) {
+		struct seen seen;
+		ready_add(c, q, m[i].node, m[i].ms, &seen);
+		if (i + 1 == n)
+			q->try_at = 0;
+		if (i + 1 == n || m[i + 1].ms != m[i].ms)
+			p = ready_try(c, q, m);
+	}
+	*ret_last = n >= q->s->min_nodes && n ? m[n - 1].ms : UINT64_MAX;
 	free(m);
-	free(tmp);
-	bitset_destroy(ready);
-	return ret;
+	return p;
+}
+
+/* The next node by the earliest time known to be possible (earliest.c), up to until_ms. False: none. */
+static bool search_next(struct core *c, struct search *q, uint64_t until_ms, uint32_t *k)
+{
+	uint32_t node;
+	uint64_t ms;
+	while (est_top(q->s, q->at, &node, &ms) && ms <= until_ms) {
+		uint64_t e = bitset_has(q->s->able[q->at], node) ? earliest(c, q, node, ms > c->now_ms ? ms : c->now_ms) : UINT64_MAX; /* not before ms: that is known */
+		if (e <= q->limit_ms && e / 1000 > ms / 1000) {
+			est_raise(q->s, q->at, e);
+			continue;
+		}
+		est_pop(q->s, q->at);
+		if (e > q->limit_ms || bitset_has(q->ready, node))
+			continue; /* too late, or named twice: it had gained */
+		c->seen = xgrow(c->seen, &c->seen_cap, *k + 1, sizeof *c->seen);
+		ready_add(c, q, node, e, &c->seen[(*k)++]);
+		return true;
+	}
+	return false;
+}
+
+/* Few nodes have to be looked at. Of those free at the same time some more than needed are taken along, so that none is held idle for long. */
+static struct promise *search_fast(struct core *c, struct search *q)
+{
+	struct promise *p = NULL;
+	uint32_t k = 0;
+	ready_clear(q);
+	est_sync(c, q->s, q->at, q->limit_ms);
+	while (!p && search_next(c, q, UINT64_MAX, &k)) {
+		if (!ready_enough(q))
+			continue;
+		for (uint32_t more = k + 8; k < more && search_next(c, q, q->latest_ms, &k);)
+			;
+		ready_trim(q, c->seen, k);
+		p = ready_try(c, q, NULL);
+		for (uint32_t i = 0; !p && i < k; i++) /* all of them, then */
+			if (!bitset_has(q->ready, c->seen[i].node))
+				ready_add(c, q, c->seen[i].node, c->seen[i].ms, &c->seen[i]);
+	}
+	if (!p && k) {
+		q->try_at = 0;
+		p = ready_try(c, q, NULL);
+	}
+	for (uint32_t i = 0; i < k; i++)
+		est_push(c, q->s, q->at, c->seen[i].node, c->seen[i].ms);
+	return p;
+}
+
+uint64_t plan_window_ms(const struct core *c) { return (c->params.bf_window_min ? c->params.bf_window_min : 1440) * 60000ull; }
+
+static struct promise *promise_in(struct core *c, struct shape *s, struct core_job *j, uint32_t at, const struct resv *in, enum plan_how how)
+{
+	uint64_t last = UINT64_MAX, first = j->begin * 1000ull > c->now_ms ? j->begin * 1000ull : c->now_ms;
+	struct search q = { .s = s, .j = j, .at = at, .fresh = how != PLAN_ALONE, .in = in, .limit_ms = first + plan_window_ms(c), .ready = bitset_create(c->node_n) };
+	if (in && !(in->flags & RESVF_FLEX) && (uint64_t)in->end * 1000 <= q.limit_ms)
+		q.limit_ms = (uint64_t)in->end * 1000 - 1;
+	struct promise *p = how == PLAN_FRESH && !in ? search_fast(c, &q) : search_all(c, &q, first, &last);
+	for (uint32_t round = 0; !p && how != PLAN_FRESH && round < (how == PLAN_ALONE ? 16 : ROUNDS_MAX) && last != UINT64_MAX; round++)
+		p = search_all(c, &q, last + 1, &last); /* gaps between promises: behind the last one */
+	s->gaps = q.nodes >= s->min_nodes && s->min_nodes > 1;
+	bitset_destroy(q.ready);
+	return p;
 }
 
 static void promise_enter(struct core *c, struct promise *p)
@@ -216,18 +318,20 @@ static void promise_enter(struct core *c, struct promise *p)
 		n->plan = xgrow(n->plan, &n->plan_cap, n->plan_n + 1, sizeof *n->plan);
 		n->plan[n->plan_n++] = (struct planned){ p, i };
 		bitset_set(c->promised, n->index);
+		if (p->fresh)
+			future_forget(n);
 	}
-	c->promises = xgrow(c->promises, &c->promises_cap, c->promise_n + 1, sizeof *c->promises);
+	c->promises = xgrow(c->promises, &c->promise_cap, c->promise_n + 1, sizeof *c->promises);
 	p->index = c->promise_n;
 	c->promises[c->promise_n++] = p;
 }
 
-static struct promise *best_in(struct core *c, struct shape *s, struct core_job *j, const struct resv *in, struct promise *best)
+static struct promise *best_in(struct core *c, struct shape *s, struct core_job *j, const struct resv *in, enum plan_how how, struct promise *best)
 {
 	for (uint32_t p = 0; p < s->part_n; p++) {
 		if (!s->part[p] || !s->able[p] || !(s->part_mask & 1u << p) || (s->part[p]->state != PART_UP && s->part[p]->state != PART_DRAIN))
 			continue;
-		struct promise *q = promise_in(c, s, j, p, in);
+		struct promise *q = promise_in(c, s, j, p, in, how);
 		if (q && (!best || q->start_ms < best->start_ms)) {
 			free(best);
 			best = q;
@@ -237,7 +341,7 @@ static struct promise *best_in(struct core *c, struct shape *s, struct core_job 
 	return best;
 }
 
-bool promise_make(struct core *c, struct shape *s, struct core_job *j)
+bool promise_make(struct core *c, struct shape *s, struct core_job *j, enum plan_how how)
 {
 	struct promise *best = NULL;
 	struct resv *in[RESV_USE_MAX + 1];
@@ -246,8 +350,9 @@ bool promise_make(struct core *c, struct shape *s, struct core_job *j)
 	uint32_t n = resv_choices(c, s, in);
 	for (uint32_t i = 0; i < n; i++)
 		if (!in[i] || resv_open(c, in[i]))
-			best = best_in(c, s, j, in[i], best);
+			best = best_in(c, s, j, in[i], how, best);
 	c->planned++;
+	c->work += 4;
 	if (!best)
 		return false;
 	j->promise = best;
@@ -278,9 +383,12 @@ void promise_drop(struct core *c, struct core_job *j)
 		memmove(n->plan + k, n->plan + k + 1, (n->plan_n - k - 1) * sizeof *n->plan);
 		if (!--n->plan_n)
 			bitset_clear(c->promised, n->index);
+		if (p->fresh)
+			est_gained(c, n);
 	}
 	c->promises[p->index] = c->promises[--c->promise_n];
 	c->promises[p->index]->index = p->index;
+	c->plan_stale = true;
 	j->promise = NULL;
 	free(p);
 }

@@ -102,7 +102,7 @@ static void reserve(struct core *c, struct core_job *j)
 			j->shape->part[i]->reserved++;
 			j->shape->part[i]->reserve_last = j;
 		}
-	(void)promise_make(c, j->shape, j);
+	(void)promise_make(c, j->shape, j, PLAN_ALONE);
 }
 
 static void promises_drop(struct core *c, struct core_job ***ret, uint32_t *ret_n)
@@ -143,7 +143,7 @@ static void promises_renew(struct core *c)
 	promises_drop(c, &had, &n);
 	jobs_sort(had, n);
 	for (uint32_t i = 0; i < n; i++)
-		(void)promise_make(c, had[i]->shape, had[i]);
+		(void)promise_make(c, had[i]->shape, had[i], PLAN_ALONE);
 	free(had);
 }
 

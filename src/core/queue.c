@@ -42,6 +42,7 @@ void queue_remove(struct core *c, struct core_job *j)
 	if (!j->qnode.in)
 		return;
 	bool head = tree_first(&s->queue) == &j->qnode;
+	sweep_removed(c, s, j);
 	tree_remove(&s->queue, &j->qnode);
 	promise_drop(c, j);
 	if (head)
@@ -61,6 +62,7 @@ static void queue_insert(struct core *c, struct core_job *j)
 	tree_insert(&s->queue, &j->qnode, j->id, job_cmp);
 	if (!s->anode.in)
 		tree_insert(&c->shapes_active, &s->anode, s->seq, shape_cmp);
+	sweep_inserted(c, s, j);
 	if (tree_first(&s->queue) == &j->qnode) {
 		s->tried = false;
 		sched_shape(c, s);

@@ -14,6 +14,8 @@ static struct core_job *head(const struct shape *s)
 
 void sched_gained(struct core *c, uint32_t node)
 {
+	est_gained(c, c->node[node]);
+	c->plan_stale = true;
 	bitset_set(c->gained, node);
 	c->any_gained = c->sched_wanted = true;
 }
@@ -57,6 +59,7 @@ void sched_shape(struct core *c, struct shape *s)
 
 void sched_all(struct core *c)
 {
+	sweep_restart(c);
 	for (struct shape *s = active_next(c, NULL); s; s = active_next(c, s))
 		sched_shape(c, s);
 }
@@ -143,29 +146,22 @@ static bool share_nodes(const struct shape *a, const struct shape *b)
 	return false;
 }
 
-/* Makes promises to all before `s` that want its nodes. False: it must not start now (no backfill, or no budget left). */
+/* Sees to it that all before `s` that want its nodes have promises. False: it must not start now (no backfill, or no budget left). */
 static bool protect_earlier(struct core *c, struct shape *s, uint32_t *budget)
 {
 	const struct core_job *j = head(s);
 	for (uint32_t i = 0; i < c->unpromised_n;) {
 		struct shape *o = c->unpromised[i];
 		struct core_job *first = head(o);
-		if (o == s || !first || !job_before(first, j) || !share_nodes(o, s)) {
+		if (o == s || !first || !job_before(first, j) || !share_nodes(o, s) || (c->params.backfill && !sweep_passed(c, first))) {
 			i++;
 			continue;
 		}
-		if (!c->params.backfill)
+		if (!c->params.backfill || !sweep_one(c, o, first, budget))
 			return false;
-		if (!*budget)
-			return false;
-		--*budget;
 		unpromised_drop(c, o);
-		if (c->promise_n < PROMISE_MAX)
-			(void)promise_make(c, o, first);
-		else
-			++*budget;
 	}
-	return true;
+	return !c->params.backfill || sweep_run(c, j, budget);
 }
 
 /* The first one blocked in one of its partitions waits for room; those behind it for their turn. */
@@ -205,16 +201,15 @@ static void head_failed(struct core *c, struct shape *s, struct core_job *j, boo
 
 static void plan_left(struct core *c, uint32_t *budget)
 {
-	while (c->params.backfill && c->unpromised_n && *budget) {
-		struct shape *best = NULL;
-		for (uint32_t i = 0; i < c->unpromised_n; i++)
-			if (!best || heap_before(c->unpromised[i], best))
-				best = c->unpromised[i];
-		unpromised_drop(c, best);
-		--*budget;
-		if (c->promise_n < PROMISE_MAX)
-			(void)promise_make(c, best, head(best));
+	for (uint32_t i = 0; c->params.backfill && i < c->unpromised_n && *budget;) {
+		struct shape *s = c->unpromised[i];
+		if (!sweep_passed(c, head(s)))
+			i++;
+		else if (sweep_one(c, s, head(s), budget))
+			unpromised_drop(c, s);
 	}
+	if (c->params.backfill)
+		sweep_slice(c, budget);
 }
 
 /* Does somebody wait who comes before j? */
@@ -238,6 +233,8 @@ static void start_head(struct core *c, struct shape *s, struct core_job *j, stru
 	c->backfilled += passes;
 	if (t == j)
 		queue_remove(c, j);
+	else
+		promise_drop(c, j); /* it was for the task that starts */
 	c->sched_wanted = false;
 	t->time_min = minutes;
 	job_start(c, t, p, a);
@@ -255,12 +252,15 @@ static void alloc_free(struct alloc *a)
 	free(a);
 }
 
+/* Nobody of another shape waits, and within a shape they go in order. */
+static bool alone(const struct core *c, const struct shape *s) { return c->shapes_active.count == 1 && s->anode.in; }
+
 /* Promises cost; they are made only when somebody could really pass: the head fits now, and earlier ones want the same nodes. */
 static struct alloc *place_checked(struct core *c, struct shape *s, struct core_job *j, uint32_t minutes, struct core_part **ret_part, uint32_t *budget, bool *ret_may)
 {
 	struct alloc *a = place_now(c, j, minutes, ret_part);
 	int64_t planned = c->planned;
-	if (!a || !c->unpromised_n)
+	if (!a || policy_on(c) || (c->params.backfill ? !c->shapes_active.count || alone(c, s) : !c->unpromised_n))
 		return a;
 	*ret_may = protect_earlier(c, s, budget);
 	if (*ret_may && planned == c->planned)
@@ -360,7 +360,7 @@ void sched_run(struct core *c, uint32_t budget)
 		plan_left(c, &budget);
 	pass_count(c->planning ? &c->plan_pass : &c->pass, depth, queue);
 	c->sched_wanted = false;
-	if (c->heap_n || (c->params.backfill && c->unpromised_n)) {
+	if (c->heap_n || sweep_wanted(c)) {
 		if (!c->plan_asked)
 			effects_push(c->fx, FX_PLAN_MORE);
 		c->plan_asked = true;

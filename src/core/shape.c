@@ -226,8 +226,39 @@ static int shape_fill(struct core *c, struct shape *s, const Pb__JobDesc *d, str
 	return 0;
 }
 
-static void shape_free(struct shape *s)
+static void need_unref(struct core *c, struct need *e)
 {
+	if (!e || --e->refs)
+		return;
+	HASH_DEL(c->needs, e);
+	est_free(c, e);
+	free(e->key);
+	free(e);
+}
+
+/* The same request for one task on one node. */
+static struct need *need_make(struct core *c, const Pb__JobDesc *d, uint32_t uid, uint32_t part_mask, uint32_t part_n)
+{
+	Pb__JobDesc k = *d;
+	struct need *e;
+	uint32_t len;
+	k.has_min_nodes = k.has_max_nodes = k.has_num_tasks = k.has_contiguous = k.has_spread_job = k.has_use_min_nodes = k.has_time_min_min = false;
+	uint8_t *key = key_make(c, &k, uid, part_mask, &len);
+	HASH_FIND(hh, c->needs, key, len, e);
+	if (e) {
+		free(key);
+		e->refs++;
+		return e;
+	}
+	e = xcalloc(1, sizeof *e);
+	*e = (struct need){ .key = key, .key_len = len, .refs = 1, .part_n = part_n };
+	HASH_ADD_KEYPTR(hh, c->needs, e->key, e->key_len, e);
+	return e;
+}
+
+static void shape_free(struct core *c, struct shape *s)
+{
+	need_unref(c, s->need);
 	for (uint32_t i = 0; i < s->part_n; i++) {
 		free(s->part_names[i]);
 		bitset_destroy(s->able[i]);
@@ -257,6 +288,7 @@ static int shape_able(struct core *c, struct shape *s, struct error *err)
 {
 	struct bitset *feat = NULL, *exc = NULL, *req = NULL;
 	int r = 0;
+	s->failed_gen = 0;
 	if (s->features && s->features[0])
 		r = feature_match(c, s->features, &feat, err);
 	if (r >= 0 && s->exc_nodes && s->exc_nodes[0])
@@ -335,9 +367,10 @@ int shape_make(struct core *c, const Pb__JobDesc *d, uint32_t uid, uint32_t part
 	if (r >= 0)
 		r = shape_able(c, s, err);
 	if (r < 0) {
-		shape_free(s);
+		shape_free(c, s);
 		return r;
 	}
+	s->need = need_make(c, d, uid, part_mask, s->part_n);
 	s->refs = 1;
 	s->seq = ++c->shape_seq;
 	HASH_ADD_KEYPTR(hh, c->shapes, s->key, s->key_len, s);
@@ -351,7 +384,7 @@ void shape_unref(struct core *c, struct shape *s)
 		return;
 	assert(!s->queue.count && !s->anode.in);
 	HASH_DEL(c->shapes, s);
-	shape_free(s);
+	shape_free(c, s);
 }
 
 void shape_free_all(struct core *c)
@@ -359,7 +392,7 @@ void shape_free_all(struct core *c)
 	struct shape *s, *tmp;
 	HASH_ITER(hh, c->shapes, s, tmp) {
 		HASH_DEL(c->shapes, s);
-		shape_free(s);
+		shape_free(c, s);
 	}
 }
 

@@ -38,7 +38,6 @@
 #define NEXT_ID_BLOCK 32
 #define STEP_ID_BLOCK 64
 #define STEPS_DONE_KEPT 64
-#define PROMISE_MAX 64
 #define ONE_YEAR_SEC (365u * 86400u)
 
 /* --- small things ---------------------------------------------------------------------------- */
@@ -106,6 +105,7 @@ struct core_node {
 	uint32_t whole;             /* jobs that hold the node alone */
 	uint32_t owners;            /* jobs that share it only with jobs of the same user */
 	struct planned { struct promise *p; uint32_t at; } *plan; /* promises that name it */
+	struct future *future;      /* what will be free, counting fresh promises (future.c); made when asked for */
 	uint32_t plan_n;
 	size_t plan_cap;
 	struct node_resv *resv;     /* reservations that name it (reserve.c) */
@@ -175,13 +175,27 @@ struct shape {
 	struct tree queue;          /* of core_job.qnode, best first */
 	struct tree_node anode;     /* in core.shapes_active while queue is not empty */
 	bool dirty;                 /* something changed that could let its head start */
+	bool gaps;                  /* of the last search: there were nodes enough, but not at one time */
 	bool tried;                 /* its head was looked at since it became head */
 	bool unpromised;            /* head failed and holds no promise yet */
 	bool fits;                  /* policy.c: there was room for it when the pass began */
 	bool behind;                /* no backfill: its head would fit, but others come first */
 	char *tres_req;             /* made once */
+	struct tree_node *plan_at;  /* first job the sweep has not come to (sweep.c) */
+	struct need *need;          /* shared with shapes that differ only in how many nodes and tasks they want */
+	uint64_t failed_gen;        /* one like it could not be planned: est_gen and length of the log then */
+	uint32_t failed_log;
 	int possible;               /* shape_check_possible for config_gen possible_gen */
 	uint64_t possible_gen;
+};
+
+/* What a shape wants of one node: equal for shapes that differ only in how many nodes and tasks they want (earliest.c). */
+struct need {
+	UT_hash_handle hh;
+	uint8_t *key;
+	uint32_t key_len, refs, part_n;
+	uint64_t config_gen;
+	struct est *est;            /* of each partition */
 };
 
 /* --- jobs ------------------------------------------------------------------------------------ */
@@ -209,6 +223,7 @@ struct promise {                /* a planned start */
 	struct core_job *job;
 	uint64_t start_ms, end_ms;
 	uint32_t n, part, index;    /* index: in core->promises */
+	bool fresh;                 /* made by the present sweep */
 	struct promise_on on[];
 };
 
@@ -271,6 +286,7 @@ struct core_job {
 	uint64_t immediate_until_ms; /* -I: given up when still pending then */
 	struct shape *shape;
 	struct tree_node qnode;     /* in shape->queue */
+	uint32_t no_plan;           /* the sweep that could not plan it */
 	int64_t key;                /* order in the queue: smaller first (with id) */
 	struct alloc *alloc;
 	struct promise *promise;
@@ -360,8 +376,27 @@ struct core {
 	bool any_gained, sched_wanted, plan_asked, planning, behind_wake;
 	struct shape **unpromised;  /* their heads failed and hold no promise */
 	struct promise **promises;
-	size_t promises_cap;
 	uint32_t unpromised_n, promise_n;
+	/* the plan: sweep.c, future.c, earliest.c */
+	struct order { uint32_t tier; bool reserved; int64_t key; uint32_t id; } swept_to; /* the last job the sweep came to */
+	uint32_t swept, sweep_gen;  /* jobs it came to; changes when what could not be planned is worth another try */
+	uint64_t sweep_ms;          /* when it began */
+	bool sweep_done, plan_stale, sweep_timer;
+	struct core_job *behind;    /* was looked at, and is once more (PLAN_BEHIND) */
+	struct shape **sweep;
+	uint32_t sweep_n;
+	size_t sweep_cap;
+	uint64_t work;              /* looks at nodes */
+	struct change *change;
+	size_t change_cap;
+	struct future *future;      /* made anew for each question */
+	struct need *needs;
+	uint64_t est_gen, est_entries;
+	size_t promise_cap;
+	uint32_t *gain, gain_n;     /* nodes that gained room since est_gen */
+	size_t gain_cap;
+	struct seen { uint64_t ms; uint32_t node, tasks, gpus; } *seen; /* nodes that the search for a start came to */
+	size_t seen_cap;
 	size_t unpromised_cap;
 	uint32_t promises_made;     /* policy.c: as the last pass left them */
 	bool promises_old;          /* policy.c: jobs were started since they were made */
@@ -483,15 +518,15 @@ uint32_t fit_tasks(const struct core *c, const struct shape *s, const struct cor
 /* Chooses nodes among `cand` with what `get` says is free on each. Returns the count and fits (malloc'd), or 0. */
 /* j NULL: of empty nodes; start_ms 0: of what is free now until end_ms and spares the promises to jobs before j; else of what is free from start_ms
  * to end_ms. part: the partition whose limits hold. in: the reservation it would run in; empty: as if no job and no other reservation were there. */
-struct when { const struct core_job *j; uint64_t start_ms, end_ms; const struct core_part *part; const struct resv *in; bool empty; };
-void avail_of(const struct core *c, const struct shape *s, const struct when *w, const struct core_node *n, struct avail *a);
+struct when { const struct core_job *j; uint64_t start_ms, end_ms; const struct core_part *part; const struct resv *in; bool empty, fresh; };
+void avail_of(struct core *c, const struct shape *s, const struct when *w, struct core_node *n, struct avail *a);
 uint32_t gpus_for_job(const struct core *c, const struct shape *s, const struct core_node *n, const struct avail *a);
 void fit_take(const struct core *c, const struct shape *s, const struct core_node *n, const struct avail *a, uint32_t tasks, const uint32_t *share, struct fit *f);
 uint32_t place_choose(struct core *c, const struct shape *s, const struct bitset *cand, const struct when *w, struct fit **ret);
-void avail_during(const struct core *c, const struct core_node *n, const struct when *w, struct avail *a); /* plan.c */
+void avail_during(struct core *c, struct core_node *n, const struct when *w, struct avail *a); /* plan.c */
 /* Starts now, for so many minutes (TIME_INFINITE: no limit)? */
 struct alloc *place_now(struct core *c, struct core_job *j, uint32_t minutes, struct core_part **ret_part);
-void avail_spare(const struct core *c, const struct when *w, const struct core_node *n, struct avail *a); /* plan.c */
+void avail_spare(struct core *c, const struct when *w, struct core_node *n, struct avail *a); /* plan.c */
 struct alloc *alloc_build(struct core *c, const struct shape *s, const struct core_part *p, const struct fit *f, uint32_t n, const struct when *w);
 
 /* inside.c: which CPUs and devices of one node */
@@ -556,8 +591,6 @@ void sched_shape(struct core *c, struct shape *s);             /* look at it aga
 void sched_all(struct core *c);
 void sched_run(struct core *c, uint32_t budget);
 void promise_drop(struct core *c, struct core_job *j);
-bool promise_make(struct core *c, struct shape *s, struct core_job *j);
-struct alloc *sched_place_shorter(struct core *c, struct shape *s, struct core_job *j, struct core_part **ret_part, uint32_t *budget, bool *ret_may, uint32_t *ret_min);
 void sched_forget(struct core *c, struct shape *s);           /* its queue is empty */
 uint64_t length_ms(uint32_t minutes);
 uint64_t job_length_ms(const struct core_job *j);
@@ -567,6 +600,39 @@ uint64_t job_end_ms(const struct core *c, const struct core_job *j); /* when its
 bool pack_on(const struct core *c);
 uint32_t *pack_order(struct core *c, const struct shape *s, const struct bitset *cand, const struct when *w);
 
+/* How to look: fresh: with what the sweep has promised, node by node in the order of their times; behind: as that, behind the last of these times (gaps
+ * between promises are too short); else all nodes one by one, with the promises to jobs before j. */
+enum plan_how { PLAN_ALONE, PLAN_FRESH, PLAN_BEHIND };
+bool promise_make(struct core *c, struct shape *s, struct core_job *j, enum plan_how how);
+uint64_t plan_window_ms(const struct core *c);
+/* sweep.c */
+bool sweep_passed(const struct core *c, const struct core_job *j);
+void sweep_inserted(struct core *c, struct shape *s, struct core_job *j);
+void sweep_removed(struct core *c, struct shape *s, struct core_job *j);
+void sweep_end_moved(struct core *c, const struct core_job *j);
+void sweep_restart(struct core *c);
+bool sweep_run(struct core *c, const struct core_job *until, uint32_t *budget);
+bool sweep_one(struct core *c, struct shape *s, struct core_job *j, uint32_t *budget);
+bool sweep_wanted(struct core *c);
+void sweep_slice(struct core *c, uint32_t *budget);
+/* future.c: before NULL: what the sweep has promised counts, else the promises to all jobs before that one */
+void future_free(struct future *f);
+void future_forget(struct core_node *n);                       /* what it holds or has promised changed */
+void future_avail(struct core *c, struct core_node *n, const struct core_job *before, uint64_t from, uint64_t to, struct avail *a); /* the least of each */
+void future_lower(struct core *c, struct core_node *n, const struct core_job *before, uint64_t from, uint64_t to, struct avail *a);
+uint64_t future_earliest(struct core *c, const struct shape *s, struct core_node *n, const struct core_job *before, uint64_t from, uint64_t length); /* UINT64_MAX: never */
+void future_check(struct core *c, struct core_node *n);
+/* earliest.c */
+void est_free(struct core *c, struct need *e);
+void est_reset(struct core *c);
+void est_gained(struct core *c, struct core_node *n);
+bool est_prepare(struct core *c, struct shape *s, uint64_t limit_ms);
+void est_sync(struct core *c, struct shape *s, uint32_t at, uint64_t limit_ms);
+bool est_top(const struct shape *s, uint32_t at, uint32_t *ret_node, uint64_t *ret_ms);
+void est_pop(struct shape *s, uint32_t at);
+void est_raise(struct shape *s, uint32_t at, uint64_t ms);
+void est_push(struct core *c, struct shape *s, uint32_t at, uint32_t node, uint64_t ms);
+struct alloc *sched_place_shorter(struct core *c, struct shape *s, struct core_job *j, struct core_part **ret_part, uint32_t *budget, bool *ret_may, uint32_t *ret_min);
 /* policy.c, predict.c */
 bool policy_on(const struct core *c);
 bool policy_run(struct core *c, uint32_t budget);              /* the pass over the queue; true: there is more to do */

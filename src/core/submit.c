@@ -449,7 +449,7 @@ static void answer_test(struct core *c, const struct core_event *ev, struct core
 	struct arena *a = fx_arena(c);
 	r->has_job_id = true;
 	r->job_id = j->id;
-	if (promise_make(c, j->shape, j) && j->promise) {
+	if (promise_make(c, j->shape, j, PLAN_ALONE) && j->promise) {
 		struct bitset *b = bitset_create(c->node_n);
 		uint32_t cpus = 0;
 		for (uint32_t i = 0; i < j->promise->n; i++) {

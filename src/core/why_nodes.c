@@ -133,7 +133,7 @@ static struct when now_when(const struct why *w, const struct core_part *part)
 	return (struct when){ .j = w->j, .end_ms = w->c->now_ms + len, .part = part, .in = w->in };
 }
 
-static void count_now(struct count *k, const struct core_node *n)
+static void count_now(struct count *k, struct core_node *n)
 {
 	struct when w = now_when(k->w, k->in);
 	struct avail a;
@@ -148,8 +148,10 @@ static void count_now(struct count *k, const struct core_node *n)
 		return;
 	bitset_set(k->room, n->index);
 	k->tasks_now += fit_tasks(k->w->c, k->s, n, &a);
-	if (n->plan_n)
+	if (n->plan_n) {
 		avail_of(k->w->c, k->s, &w, n, &a);
+		avail_spare(k->w->c, &w, n, &a);
+	}
 	if (!n->plan_n || fit_tasks(k->w->c, k->s, n, &a))
 		bitset_set(k->kept, n->index);
 }
@@ -178,7 +180,7 @@ static void count_all(struct count *k)
 	count_lists(k);
 	parts_make(k);
 	bitset_for(k->in->nodes, x) {
-		const struct core_node *n = k->w->c->node[x];
+		struct core_node *n = k->w->c->node[x];
 		struct when empty = { .part = k->in };
 		struct avail a;
 		avail_of(k->w->c, k->s, &empty, n, &a);

@@ -28,7 +28,7 @@ static long rss_kb(void)
 	return kb;
 }
 
-struct bench { struct core *core; struct effects *fx; uint64_t now_ms; uint32_t ended[65536], launched; bool encode; };
+struct bench { struct core *core; struct effects *fx; uint64_t now_ms; uint32_t ended[65536], launched; bool encode, plan_more; uint32_t gpus, cpus; };
 
 static void step(struct bench *b, struct core_event *ev)
 {
@@ -41,6 +41,7 @@ static void step(struct bench *b, struct core_event *ev)
 		const struct core_job *j = e->type == FX_PERSIST_JOB && b->encode ? core_job_find(b->core, e->job_id) : NULL;
 		if (j)
 			(void)core_job_blob(b->core, j, &len);
+		b->plan_more = b->plan_more || e->type == FX_PLAN_MORE;
 		if (e->type == FX_LAUNCH_BATCH)
 			b->ended[b->launched++ % 65536] = e->job_id;
 	}
@@ -70,17 +71,25 @@ static void submit(struct bench *b, uint32_t i, const char *name)
 static void configure(struct bench *b, uint32_t nodes)
 {
 	struct core_params p = { .cluster = "bench", .first_job_id = 1, .max_job_count = 2000000, .max_array_size = 100001, .min_job_age_sec = 2, .job_requeue = true,
-		.select_cores = true, .select_memory = true, .backfill = true, .def_mem_per_cpu = 100, .node_steps_clean = true, .gres_types = "gpu" };
+		.select_cores = true, .select_memory = true, .backfill = true, .bf_window_min = 7 * 1440, .bf_resolution_sec = 60, .bf_max_job_test = 100000, .def_mem_per_cpu = 100, .node_steps_clean = true, .gres_types = "gpu" };
 	Pb__NodeRecord *list = calloc(nodes, sizeof *list), **ptr = calloc(nodes, sizeof *ptr);
 	char *name = calloc(nodes, 16);
 	Pb__PartitionRecord part = PB__PARTITION_RECORD__INIT, *parts = &part;
+	Pb__NodeGres g = PB__NODE_GRES__INIT, *gres = &g;
+	g.name = (char *)"gpu";
+	g.count = b->gpus;
+	g.files = (char *)"/dev/x";
 	for (uint32_t i = 0; i < nodes; i++) {
 		pb__node_record__init(&list[i]);
 		snprintf(name + 16 * i, 16, "n%u", i);
 		list[i].name = name + 16 * i;
 		list[i].has_cpus = list[i].has_real_memory = true;
-		list[i].cpus = 8;
+		list[i].cpus = b->cpus ? b->cpus : 8;
 		list[i].real_memory = 16000;
+		if (b->gpus) {
+			list[i].gres_list = &gres;
+			list[i].n_gres_list = 1;
+		}
 		ptr[i] = &list[i];
 	}
 	part.name = (char *)"main";
@@ -204,13 +213,134 @@ static void burst_bench(uint32_t nodes, uint32_t jobs)
 	bench_free(b);
 }
 
+/* --- a full machine with GPUs and a long queue ------------------------------------------------- */
+
+static uint32_t mixed(struct bench *b, uint32_t i, uint32_t nodes, uint32_t gpus, uint32_t minutes)
+{
+	Pb__JobDesc d = PB__JOB_DESC__INIT;
+	char gres[32];
+	struct core_event ev = { .type = EV_SUBMIT, .token = 1, .by = { .uid = 1000 + i % 50, .gid = 1000, .user = "alice", .group = "users" } };
+	d.name = (char *)"train";
+	d.has_min_nodes = d.has_cpus_per_task = d.has_time_limit_min = d.has_batch = true;
+	d.min_nodes = nodes;
+	d.cpus_per_task = 8 * gpus;
+	d.batch = true;
+	d.time_limit_min = minutes;
+	snprintf(gres, sizeof gres, "gres/gpu:%u", gpus);
+	d.tres_per_node = gres;
+	ev.submit.desc = &d;
+	step(b, &ev);
+	const struct core_effect *e = effects_at(b->fx, 0);
+	for (size_t k = 0; k < effects_count(b->fx); k++)
+		if ((e = effects_at(b->fx, k))->type == FX_REPLY)
+			return ((const Pb__SubmitRsp *)e->msg)->job_id;
+	return 0;
+}
+
+static uint32_t draw(uint64_t *r, uint32_t below)
+{
+	*r ^= *r << 13;
+	*r ^= *r >> 7;
+	*r ^= *r << 17;
+	return (uint32_t)(*r >> 20) % below;
+}
+
+/* CPU time of planning until nothing is left; the longest slice in *ret_slice. */
+static double plan_all(struct bench *b, double *ret_slice)
+{
+	double sum = 0;
+	*ret_slice = 0;
+	while (b->plan_more) {
+		struct core_event ev = { .type = EV_PLAN, .plan = { 128 } }; /* as slurmctld gives */
+		double t = now();
+		b->plan_more = false;
+		step(b, &ev);
+		t = now() - t;
+		sum += t;
+		*ret_slice = t > *ret_slice ? t : *ret_slice;
+	}
+	return sum;
+}
+
+/* One event a node, as its epilog ends. */
+static void end_wide(struct bench *b, uint32_t id, uint32_t first, uint32_t nodes)
+{
+	for (uint32_t i = 0; i < nodes; i++) {
+		struct core_event ev = { .type = EV_NODE_EVENT };
+		Pb__NodeEvent e = PB__NODE_EVENT__INIT;
+		e.kind = i ? PB__NODE_EVENT__KIND__EPILOG_DONE : PB__NODE_EVENT__KIND__BATCH_DONE;
+		e.has_job_id = e.has_clean = true;
+		e.job_id = id;
+		e.clean = true;
+		ev.node_event.node = core_node_name(b->core, first + i);
+		ev.node_event.event = &e;
+		step(b, &ev);
+	}
+}
+
+static void full_bench(uint32_t nodes, uint32_t jobs)
+{
+	static const uint32_t size[] = { 1, 1, 1, 1, 2, 4, 8, 16, 32, 64, 128, 256 }, hours[] = { 1, 2, 4, 8, 12, 24, 48, 72, 96, 120, 144, 168 };
+	struct bench *b = calloc(1, sizeof *b);
+	uint64_t r = 12345;
+	uint32_t filled = 256, wide;
+	double slice;
+	b->core = core_create();
+	b->fx = effects_create();
+	b->now_ms = 1000000000000ull;
+	b->gpus = 8;
+	b->cpus = 64;
+	configure(b, nodes);
+	register_nodes(b);
+	wide = mixed(b, 0, 256, 8, 600);
+	for (uint32_t i = 1; filled < nodes; i++) { /* whole nodes, and nodes shared by small jobs */
+		uint32_t n = size[draw(&r, 12)];
+		if (n == 1) {
+			for (uint32_t k = 0; k < 8; k += 2)
+				mixed(b, i, 1, 2, 60 * hours[draw(&r, 12)] - draw(&r, 59));
+			filled++;
+			continue;
+		}
+		n = n > nodes - filled ? nodes - filled : n;
+		mixed(b, i, n, 8, 60 * hours[draw(&r, 12)] - draw(&r, 59));
+		filled += n;
+	}
+	double t = now();
+	for (uint32_t i = 0; i < jobs; i++) {
+		uint32_t n = size[draw(&r, 12)];
+		mixed(b, i, n, n > 1 ? 8 : 1u << draw(&r, 4), 60 * hours[draw(&r, 12)]);
+	}
+	printf("core_full_submit %.1f us a job\n", (now() - t) / jobs * 1e6);
+	t = plan_all(b, &slice);
+	int64_t promises = 0;
+	const char *name;
+	int64_t v;
+	for (size_t i = 0; core_counter(b->core, i, &name, &v); i++)
+		promises = !strcmp(name, "promises_held") ? v : promises;
+	printf("core_full_plan %.2f s for %lld planned starts, longest slice %.1f ms\n", t, (long long)promises, slice * 1e3);
+	t = now();
+	for (uint32_t i = 0; i < 100; i++)
+		mixed(b, i, 4, 8, 60);
+	printf("core_full_quick_pass %.2f ms when nothing changed\n", (now() - t) / 100 * 1e3);
+	uint32_t before = b->launched;
+	t = now();
+	end_wide(b, wide, 0, 256);
+	double t2 = now();
+	double more = plan_all(b, &slice);
+	printf("core_full_after_256_nodes %.1f ms for the ends and quick passes, %u started, then %.2f s of plan, longest slice %.1f ms\n", (t2 - t) * 1e3, b->launched - before, more, slice * 1e3);
+	bench_free(b);
+}
+
 int main(int argc, char **argv)
 {
 	uint32_t jobs = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 50000;
+	if (!getenv("FULL")) {
 	queue_bench(jobs);
 	flow_bench(100, 20000);
 	flow_bench(1000, 20000);
 	burst_bench(1000, 10000);
 	burst_bench(5000, 10000);
+	}
+	full_bench(10000, 10000);
 	return 0;
 }

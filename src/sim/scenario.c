@@ -215,7 +215,7 @@ static void do_set(struct play *p)
 		{ "enforce", NULL, &q->enforce_part_limits }, { "slurmd_timeout", NULL, &q->slurmd_timeout_sec }, { "return_to_service", NULL, &q->return_to_service },
 		{ "requeue_delay", NULL, &q->requeue_delay_sec }, { "max_jobs", NULL, &q->max_job_count }, { "max_array", NULL, &q->max_array_size },
 		{ "overtime", NULL, &q->over_time_limit_min }, { "bf_reserve", NULL, &q->bf_reserve }, { "bf_order", NULL, &q->bf_order }, { "bf_plan_all", &q->bf_plan_all, NULL }, { "place_fragment", &q->place_fragment, NULL },
-		{ "resv_over_run", NULL, &q->resv_over_run_min }, { "min_job_age", NULL, &q->min_job_age_sec },
+		{ "bf_max_job_test", NULL, &q->bf_max_job_test }, { "bf_window", NULL, &q->bf_window_min }, { "resv_over_run", NULL, &q->resv_over_run_min }, { "min_job_age", NULL, &q->min_job_age_sec },
 	};
 	for (size_t i = 1; i < p->words; i++) {
 		char *eq = strchr(p->word[i], '=');
