@@ -127,9 +127,11 @@ static bool may_return(const struct core *c, const struct core_node *n)
 	return c->params.return_to_service == 2 || (c->params.return_to_service == 1 && str_eq(n->rec->reason, not_responding));
 }
 
+/* slurmd -b says so until it is answered; said again by the same slurmd it means the same restart, and jobs may run there since. */
 static bool rebooted(const struct core_node *n, const Pb__NodeRegisterReq *q)
 {
-	return q->rebooted || (q->node->has_boot_time && n->rec->has_boot_time && q->node->boot_time > n->rec->boot_time + 60);
+	bool again = q->node->has_slurmd_start_time && n->rec->has_slurmd_start_time && q->node->slurmd_start_time == n->rec->slurmd_start_time;
+	return (q->rebooted && !again) || (q->node->has_boot_time && n->rec->has_boot_time && q->node->boot_time > n->rec->boot_time + 60);
 }
 
 /* Was the slurmd started after the script that it does not know? Then the script is surely lost: an end that slurmctld has not heard of counts
@@ -177,6 +179,7 @@ static void register_known(struct core *c, struct core_node *n, const Pb__NodeRe
 {
 	uint32_t base = n->base, flags = n->flags;
 	bool first = !n->registered;
+	uint64_t boot = n->rec->boot_time, started = n->rec->slurmd_start_time;
 	if (rebooted(n, q) && n->held_n) {
 		fx_log(c, LOG_L_INFO, "node %s was restarted: its jobs are lost", n->name);
 		jobs_lost(c, n);
@@ -209,7 +212,8 @@ static void register_known(struct core *c, struct core_node *n, const Pb__NodeRe
 	node_refresh(c, n);
 	if (first && bitset_has(c->up, n->index))
 		sched_gained(c, n->index);
-	if (n->base != base || n->flags != flags)
+	/* When it was booted decides at its next registration whether its jobs are lost: that must not be older than they are. */
+	if (n->base != base || n->flags != flags || n->rec->boot_time != boot || n->rec->slurmd_start_time != started)
 		fx_node(c, n);
 }
 
