@@ -127,7 +127,11 @@ static void timer_event(struct core *c, const struct core_event *ev)
 			break;
 		case TIMER_NODE: node_timer(c, t.id); break;
 		case TIMER_PURGE:
-		case TIMER_IDEM: life_purge(c); break;
+		case TIMER_IDEM:
+			c->purge_ms = c->purge_ms <= c->now_ms ? 0 : c->purge_ms;
+			c->idem_ms = c->idem_ms <= c->now_ms ? 0 : c->idem_ms;
+			life_purge(c);
+			break;
 		case TIMER_STEP_WAIT: step_waits_timer(c); break;
 		case TIMER_RESV: resv_tick(c); break;
 		}

@@ -139,7 +139,7 @@ static void end_list_add(struct core *c, struct core_job *j)
 	*(c->end_last ? &c->end_last->end_next : &c->end_first) = j;
 	c->end_last = j;
 	if (!j->end_prev)
-		timer_add(c, (j->end + c->params.min_job_age_sec) * 1000ull, TIMER_PURGE, 0, 0);
+		timer_add_single(c, (j->end + c->params.min_job_age_sec) * 1000ull, TIMER_PURGE, &c->purge_ms);
 }
 
 static void end_list_remove(struct core *c, struct core_job *j)
@@ -555,7 +555,7 @@ void life_purge(struct core *c)
 	while (c->end_first && (c->end_first->end + c->params.min_job_age_sec) * 1000ull <= c->now_ms)
 		job_forget(c, c->end_first);
 	if (c->end_first)
-		timer_add(c, (c->end_first->end + c->params.min_job_age_sec) * 1000ull, TIMER_PURGE, 0, 0);
+		timer_add_single(c, (c->end_first->end + c->params.min_job_age_sec) * 1000ull, TIMER_PURGE, &c->purge_ms);
 }
 
 /* After all records were read: put each job where it belongs. */

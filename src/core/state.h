@@ -411,7 +411,7 @@ struct core {
 	struct step_wait *step_waits;
 	struct timer *timer;
 	size_t timer_n, timer_cap;
-	uint64_t timer_asked;
+	uint64_t timer_asked, purge_ms, idem_ms; /* of FX_TIMER, TIMER_PURGE, TIMER_IDEM */
 	bool restoring, restore_changed;
 	char text[4][256];          /* for reading: strings of core_job_volatile */
 	/* counters */
@@ -460,6 +460,7 @@ struct arena *fx_arena(struct core *c);
 
 /* timer.c */
 void timer_add(struct core *c, uint64_t at_ms, enum timer_kind kind, uint32_t id, uint32_t sub);
+void timer_add_single(struct core *c, uint64_t at_ms, enum timer_kind kind, uint64_t *asked_ms); /* asked_ms: when the one there is comes, 0 none */
 bool timer_pop(struct core *c, struct timer *ret);             /* due ones */
 void timer_ask(struct core *c);                                /* FX_TIMER when the earliest changed */
 

@@ -51,7 +51,7 @@ void idem_keep(struct core *c, struct core_job *j, const uint8_t *key, const uin
 	k->until_ms = at_ms + IDEM_KEEP_MS;
 	HASH_ADD(hh, c->idems, k, sizeof k->k, k);
 	if (!c->idem_last)
-		timer_add(c, k->until_ms, TIMER_IDEM, 0, 0);
+		timer_add_single(c, k->until_ms, TIMER_IDEM, &c->idem_ms);
 	*(c->idem_last ? &c->idem_last->next : &c->idem_first) = k;
 	c->idem_last = k;
 	struct job_extra *x = job_x(j);
@@ -75,7 +75,7 @@ void idem_expire(struct core *c)
 	while (c->idem_first && c->idem_first->until_ms <= c->now_ms)
 		idem_drop_first(c);
 	if (c->idem_first)
-		timer_add(c, c->idem_first->until_ms, TIMER_IDEM, 0, 0);
+		timer_add_single(c, c->idem_first->until_ms, TIMER_IDEM, &c->idem_ms);
 }
 
 void idem_free_all(struct core *c)

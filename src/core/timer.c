@@ -31,6 +31,15 @@ void timer_add(struct core *c, uint64_t at_ms, enum timer_kind kind, uint32_t id
 	}
 }
 
+/* One of a kind is enough: each that comes due would ask for the next, and their number would double. */
+void timer_add_single(struct core *c, uint64_t at_ms, enum timer_kind kind, uint64_t *asked_ms)
+{
+	if (*asked_ms && *asked_ms <= at_ms)
+		return;
+	*asked_ms = at_ms;
+	timer_add(c, at_ms, kind, 0, 0);
+}
+
 bool timer_pop(struct core *c, struct timer *ret)
 {
 	if (!c->timer_n || c->timer[0].at_ms > c->now_ms)

@@ -5,18 +5,16 @@
  * die, come back, are restarted), the disk (slow, full) and the clock (it jumps). The controller is killed between any two steps of a turn.
  * The auditor knows only what users were told and what nodes really did: an acknowledged job is never lost; a run of a job is started at most once;
  * no node has more CPUs in use than it has; a job has one run at a time, except on a node that was given up; an end is told once; no id is given twice;
- * when the faults stop, everything that can run runs to its end, and what waits has a reason. Usage: berth-faultsim --seed N [--seeds COUNT] [--events M] */
+ * when the faults stop, everything that can run runs to its end. The command is in berth_faultsim.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
 #include "base/str.h"
-#include "cli/opt.h"
 #include "core/core.h"
 #include "model/states.h"
+#include "sim/faultsim.h"
 #include "proto/agent.pb-c.h"
 #include "store/store.h"
 
@@ -85,10 +83,10 @@ static void wrong(const struct sim *s, const char *what, uint32_t job, uint32_t 
 }
 
 /* --watch JOB: its story on standard output. */
-static uint32_t watched;
+uint32_t faults_watched;
 static void story(const struct sim *s, uint32_t job, const char *fmt, uint32_t a, uint32_t b)
 {
-	if (!watched || (job && job != watched))
+	if (!faults_watched || (job && job != faults_watched))
 		return;
 	printf("%8.3f s step %llu: ", (double)(s->now - 1000000000000ull) / 1000, (unsigned long long)s->steps);
 	printf(fmt, a, b);
@@ -96,8 +94,6 @@ static void story(const struct sim *s, uint32_t job, const char *fmt, uint32_t a
 }
 
 /* --- network ------------------------------------------------------------------------------------- */
-
-static void msg_free(struct msg *m) { free(m->alive); }
 
 static void post_once(struct sim *s, struct msg m)
 {
@@ -269,23 +265,15 @@ static void turn_close(struct sim *s)
 
 /* --- the controller dies and comes back ----------------------------------------------------------- */
 
-static int restore_job(uint64_t key, const void *data, size_t len, void *arg)
-{
-	struct sim *s = arg;
-	struct core_event ev = event(s, EV_RESTORE_JOB, 0);
-	ev.restore.data = data;
-	ev.restore.len = len;
-	step(s, &ev);
-	return 0;
-}
+struct restoring { struct sim *s; enum core_event_type type; };
 
-static int restore_node(uint64_t key, const void *data, size_t len, void *arg)
+static int restore_one(uint64_t key, const void *data, size_t len, void *arg)
 {
-	struct sim *s = arg;
-	struct core_event ev = event(s, EV_RESTORE_NODE, 0);
+	struct restoring *r = arg;
+	struct core_event ev = event(r->s, r->type, 0);
 	ev.restore.data = data;
 	ev.restore.len = len;
-	step(s, &ev);
+	step(r->s, &ev);
 	return 0;
 }
 
@@ -315,12 +303,6 @@ static void configure(struct sim *s)
 	step(s, &ev);
 }
 
-static void drop_open(struct sim *s)
-{
-	batch_free(s->open);
-	s->open = NULL;
-}
-
 /* Every job that somebody was told of is there, or its end was told or seen. */
 static void audit_restored(struct sim *s)
 {
@@ -340,9 +322,10 @@ static void controller_start(struct sim *s)
 	s->core = core_create();
 	s->down = false;
 	configure(s);
-	drop_open(s);
-	(void)store_scan(s->store, STORE_JOB, restore_job, s, &err);
-	(void)store_scan(s->store, STORE_NODE, restore_node, s, &err);
+	batch_free(s->open);
+	s->open = NULL;
+	(void)store_scan(s->store, STORE_JOB, restore_one, &(struct restoring){ s, EV_RESTORE_JOB }, &err);
+	(void)store_scan(s->store, STORE_NODE, restore_one, &(struct restoring){ s, EV_RESTORE_NODE }, &err);
 	if (!store_get(s->store, STORE_META, STORE_META_NEXT_JOB_ID, &data, &len, &err))
 		memcpy(&next, data, sizeof next);
 	free(data);
@@ -365,7 +348,8 @@ static void controller_kill(struct sim *s)
 	core_destroy(s->core);
 	s->core = NULL;
 	s->down = true;
-	drop_open(s);
+	batch_free(s->open);
+	s->open = NULL;
 	while (s->first) {
 		struct batch *b = s->first;
 		s->first = b->next;
@@ -874,7 +858,7 @@ static void network(struct sim *s)
 		struct msg m = s->msg[best];
 		s->msg[best] = s->msg[--s->msgs];
 		deliver(s, &m);
-		msg_free(&m);
+		free(m.alive);
 		if (!s->down && chance(s, 2))
 			controller_kill(s);
 	}
@@ -973,7 +957,7 @@ static void sim_free(struct sim *s)
 	if (!s->down)
 		controller_kill(s);
 	for (size_t i = 0; i < s->msgs; i++)
-		msg_free(&s->msg[i]);
+		free(s->msg[i].alive);
 	free(s->msg);
 	free(s->order);
 	free(s->told);
@@ -981,7 +965,7 @@ static void sim_free(struct sim *s)
 	store_close(s->store);
 }
 
-static uint64_t one_seed(uint64_t seed, uint64_t events, bool loud)
+uint64_t faults_seed(uint64_t seed, uint64_t events, bool loud)
 {
 	struct sim *s = xcalloc(1, sizeof *s);
 	s->random = seed * 0x9e3779b97f4a7c15ull + 1;
@@ -1013,57 +997,4 @@ static uint64_t one_seed(uint64_t seed, uint64_t events, bool loud)
 	if (left)
 		exit(1);
 	return steps;
-}
-
-/* --- the command ------------------------------------------------------------------------------------ */
-
-enum { O_HELP, O_SEED, O_SEEDS, O_EVENTS, O_WATCH };
-static const struct opt_row rows[] = {
-	{ "seed", 's', OPT_REQUIRED, "N", "the first seed (default 1)", O_SEED, false },
-	{ "seeds", 'n', OPT_REQUIRED, "COUNT", "how many seeds, one after the other (default 1)", O_SEEDS, false },
-	{ "events", 'e', OPT_REQUIRED, "M", "events of each until the faults stop (default 1000)", O_EVENTS, false },
-	{ "watch", 'w', OPT_REQUIRED, "JOB", "tell the story of a job", O_WATCH, false },
-	{ "help", 'h', OPT_NONE, NULL, "show this text", O_HELP, false },
-};
-struct args { unsigned long long seed, seeds, events, watch; bool help; };
-
-static int take(const struct opt_row *row, const char *value, void *arg, struct error *err)
-{
-	struct args *a = arg;
-	unsigned long long *to[] = { [O_SEED] = &a->seed, [O_SEEDS] = &a->seeds, [O_EVENTS] = &a->events, [O_WATCH] = &a->watch };
-	if (row->id == O_HELP)
-		a->help = true;
-	else if (str_to_u64(value, 1, 1000000000, to[row->id]))
-		return error_set(err, -1, "--%s: \"%s\" is not a number", row->name, value);
-	return 0;
-}
-
-int main(int argc, char **argv)
-{
-	struct args a = { 1, 1, 1000, 0, false };
-	struct error err = { 0 };
-	struct timespec from, to;
-	uint64_t steps = 0;
-	log_init("berth-faultsim", LOG_L_ERROR);
-	if (opt_parse(rows, sizeof rows / sizeof rows[0], argc, argv, false, take, &a, &err) < 0) {
-		fprintf(stderr, "berth-faultsim: error: %s\n", err.line);
-		return 1;
-	}
-	if (a.help) {
-		opt_print_help("berth-faultsim --seed N [--seeds COUNT] [--events M]", rows, sizeof rows / sizeof rows[0]);
-		return 0;
-	}
-	watched = (uint32_t)a.watch;
-	clock_gettime(CLOCK_MONOTONIC, &from);
-	for (unsigned long long i = 0; i < a.seeds; i++) {
-		if (a.seeds == 1 || i % 50 == 0) {
-			printf("seeds from %llu\n", a.seed + i);
-			fflush(stdout);
-		}
-		steps += one_seed(a.seed + i, a.events, a.seeds == 1);
-	}
-	clock_gettime(CLOCK_MONOTONIC, &to);
-	double sec = (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
-	printf("%llu seeds, %llu events in %.1f s: %.1f million an hour\n", a.seeds, (unsigned long long)steps, sec, (double)steps / sec * 3600 / 1e6);
-	return 0;
 }
