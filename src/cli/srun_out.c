@@ -59,7 +59,8 @@ void sink_add(struct sink *k, const void *data, size_t n)
 	if (k->is_dead || !n)
 		return;
 	if (k->at >= k->len && k->at + k->len + n > k->cap) {      /* moves less than was written: the buffer stays small */
-		memmove(k->buf, k->buf + k->at, k->len);
+		if (k->len)
+			memmove(k->buf, k->buf + k->at, k->len);
 		k->at = 0;
 	}
 	k->buf = xgrow(k->buf, &k->cap, k->at + k->len + n, 1);

@@ -59,7 +59,8 @@ static uint8_t *queue_room(struct link *l, size_t n)
 	if (!l->out_len)
 		l->out_at = 0;
 	if (l->out_at + l->out_len + n + STEPIO_HEAD > l->out_cap && l->out_at >= l->out_len) {   /* moves less than was sent */
-		memmove(l->out, l->out + l->out_at, l->out_len);
+		if (l->out_len)
+			memmove(l->out, l->out + l->out_at, l->out_len);
 		l->out_at = 0;
 	}
 	l->out = xgrow(l->out, &l->out_cap, l->out_at + l->out_len + n + STEPIO_HEAD, 1);

@@ -283,8 +283,11 @@ static void srun_take(struct fake_srun *f)
 	assert_true(len <= STEPIO_MAX);
 	read_full(f->fd, body, len);
 	switch (h[0]) {
-	case STEPIO_STDOUT: str_add_n(&f->out, body, len); break;
-	case STEPIO_STDERR: str_add_n(&f->err, body, len); break;
+	case STEPIO_STDOUT:
+	case STEPIO_STDERR:
+		if (len) /* empty: the end of that stream */
+			str_add_n(h[0] == STEPIO_STDOUT ? &f->out : &f->err, body, len);
+		break;
 	case STEPIO_STARTED: f->started++; break;
 	case STEPIO_EXIT: {
 		Pb__IoExit *e = pb__io_exit__unpack(NULL, len, body);
