@@ -88,6 +88,7 @@ void core_destroy(struct core *c)
 	for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
 		bitset_destroy(set[i]);
 	lists_free(c);
+	future_free(c->future);
 	void *mem[] = { c->atom_of, c->node, c->weight_order, c->heap, c->unpromised, (void *)c->promises, c->sweep, c->change, c->gain, c->seen, c->timer, (void *)c->params.cluster, (void *)c->params.gres_types, (void *)c->params.tres_extra, (void *)c->params.licenses, c->lic, (void *)c->params.zone.change, c };
 	for (size_t i = 0; i < sizeof mem / sizeof mem[0]; i++)
 		free(mem[i]);

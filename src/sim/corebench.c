@@ -1,5 +1,5 @@
 /* corebench.c - what the core alone costs: submissions, cancels, ends and starts, memory a pending job
- * Prints "name value unit" lines. Usage: corebench [JOBS] */
+ * Prints "name value unit" lines. Usage: [FULL=1] corebench [JOBS]; with FULL only the full machine with its long queue */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
