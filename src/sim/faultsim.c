@@ -132,7 +132,7 @@ static void put_add(struct sim *s, enum store_table table, uint64_t key, const v
 {
 	struct batch *b = batch_open(s);
 	b->put = xgrow(b->put, &b->put_cap, b->puts + 1, sizeof *b->put);
-	b->put[b->puts++] = (struct put){ table, key, data ? xmemdup(data, len + 1) : NULL, len };
+	b->put[b->puts++] = (struct put){ table, key, data ? memcpy(xmalloc(len + 1), data, len) : NULL, len };
 }
 
 static void batch_free(struct batch *b)
