@@ -13,6 +13,7 @@ struct show_env {              /* what getters need to know of the run */
 	bool expand_patterns;
 	bool no_convert;
 	bool preempt;          /* PreemptType is set */
+	uint64_t preempt_exempt_sec;
 };
 extern struct show_env show_env;
 /* Reads the environment; now and cluster are set by the command. */

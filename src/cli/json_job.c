@@ -61,7 +61,7 @@ FN(tres_per_task)
 	str_fini(&s);
 }
 FN(start_time) { json_num(j, key, true, false, jobview_start(JOB)); }
-FN(preemptable) { json_num(j, key, true, false, jobview_is_pending(JOB) ? 0 : jobview_start(JOB)); }
+FN(preemptable) { json_num(j, key, true, false, jobview_is_pending(JOB) ? 0 : jobview_start(JOB) + show_env.preempt_exempt_sec); }
 FN(pre_suspend) { json_num(j, key, true, false, jobview_pre_suspend_sec(JOB)); }
 FN(hold)
 {

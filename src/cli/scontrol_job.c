@@ -126,8 +126,8 @@ static void put_time_lines(struct str *out, struct jobview *v, const struct scon
 	kv_when(out, " Deadline=", msgview_num(d, PB_JobDesc_deadline, 0), "N/A");
 	str_add(out, NL(s));
 	if (show_env.preempt && !jobview_is_pending(v) && start) {
-		kv_when(out, "PreemptEligibleTime=", start, "Unknown");
-		str_add(out, " PreemptTime=None");
+		kv_when(out, "PreemptEligibleTime=", start + show_env.preempt_exempt_sec, "Unknown");
+		kv_when(out, " PreemptTime=", jobview_num(v, PB_JobRecord_preempt_time, 0), "None");
 		str_add(out, NL(s));
 	}
 	kv_when(out, "SuspendTime=", jobview_num(v, PB_JobRecord_suspend_time, 0), "None");

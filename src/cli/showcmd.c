@@ -53,6 +53,8 @@ struct client *show_open(void)
 	}
 	const char *preempt = conf_str(client_conf(c), CONF_PreemptType);
 	show_env.preempt = preempt && !strstr(preempt, "none");
+	uint64_t exempt = conf_num(client_conf(c), CONF_PreemptExemptTime);
+	show_env.preempt_exempt_sec = exempt < UINT32_MAX ? exempt : 0;
 	return c;
 }
 

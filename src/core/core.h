@@ -26,6 +26,8 @@ struct core;
 enum core_bf_order { BF_ORDER_QUEUE, BF_ORDER_SHORTEST, BF_ORDER_PREDICTED };
 /* PriorityFlags */
 enum { PRIO_ACCRUE_ALWAYS = 1, PRIO_CALCULATE_RUNNING = 2, PRIO_NO_NORMAL_PART = 4, PRIO_NO_NORMAL_TRES = 8, PRIO_SMALL_RELATIVE_TO_TIME = 16 };
+enum preempt_mode { PREEMPT_OFF, PREEMPT_CANCEL, PREEMPT_REQUEUE };
+
 /* Settings the core acts on: filled by the shell from slurm.conf (ctld/core_config.c). Times in ms unless named. */
 struct core_params {
 	const char *cluster;
@@ -61,6 +63,10 @@ struct core_params {
 	uint32_t weight_age, weight_job_size, weight_partition, max_age_sec;
 	bool favor_small;
 	bool config_overrides;            /* SlurmdParameters=config_overrides: registered hardware does not drain */
+	bool preempt;                     /* PreemptType=preempt/partition_prio */
+	bool preempt_priority;            /* PreemptMode=PRIORITY: only for a job of higher priority */
+	uint32_t preempt_mode;            /* enum preempt_mode: of partitions that say nothing */
+	uint32_t preempt_exempt_sec;      /* PreemptExemptTime */
 	uint32_t resv_over_run_min;       /* ResvOverRun; UINT32_MAX: jobs outlive their reservation */
 	struct zone zone;                 /* local time, for what recurs (model/zone.h); copied */
 	uint32_t hash_seed;

@@ -61,6 +61,8 @@ static uint32_t free_units(const struct core *c, const struct core_node *n, cons
 	return k;
 }
 
+uint32_t inside_free(const struct core *c, const struct core_node *n, const uint64_t *used) { return free_units(c, n, used, 0, n->cpus); }
+
 static uint32_t part_cpus(const struct core_node *n, const struct core_part *p, uint32_t from, uint32_t to)
 {
 	uint32_t k = 0;

@@ -30,6 +30,10 @@ void job_set_limit_timer(struct core *c, struct core_job *j)
 	j->kill_ms = endless || over >= UINT16_MAX ? 0 : (j->end + over * 60ull) * 1000;
 	if (resv_ms != UINT64_MAX && (!j->kill_ms || resv_ms < j->kill_ms))
 		j->kill_ms = resv_ms;
+	if (j->preempt_end && (!j->kill_ms || j->preempt_end * 1000ull < j->kill_ms)) {
+		j->kill_ms = j->preempt_end * 1000ull;
+		j->end = j->preempt_end;
+	}
 	if (j->kill_ms)
 		timer_add(c, j->kill_ms, TIMER_LIMIT, j->id, 0);
 	warn_set(c, j);
@@ -73,6 +77,7 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 		xfree(j->x->tres_alloc);
 		j->x->end_reason = j->x->derived_exit = j->x->derived_status = 0;
 	}
+	j->preempt_at = j->preempt_end = 0;
 	resv_job_started(c, j);
 	license_take(c, j);
 	job_set_limit_timer(c, j);
@@ -274,7 +279,9 @@ void job_requeue(struct core *c, struct core_job *j, bool hold, uint32_t flags, 
 	e->requeued = true;
 	if (active || j->state == PB__JOB_STATE__NODE_FAIL) {
 		uint8_t was = j->state;
-		j->flags |= JOBF_REQUEUED;
+		bool gave_way = j->x && j->x->end_reason == REASON_PREEMPTED;
+		j->flags |= gave_way ? 0 : JOBF_REQUEUED;
+		j->state = gave_way ? PB__JOB_STATE__PREEMPTED : was;
 		j->blob_stale = true;
 		e->msg = (ProtobufCMessage *)record_message(c, j, fx_arena(c));
 		j->state = was;
@@ -388,6 +395,10 @@ static void end_by_status(struct core *c, struct core_job *j, uint32_t status, b
 	uint32_t sig = status & 127, code = status >> 8 & 255;
 	j->has_exit = true;
 	j->exit_status = oom ? OOM_STATUS : status;
+	if (j->preempt_at) { /* within its grace, for whatever reason */
+		preempt_finish(c, j);
+		return;
+	}
 	if (sig || code || oom)
 		job_x(j)->end_reason = oom ? REASON_OUT_OF_MEMORY : sig ? REASON_RAISED_SIGNAL : REASON_NON_ZERO_EXIT;
 	if (oom)
@@ -538,6 +549,10 @@ void job_timer(struct core *c, struct core_job *j)
 	mail_timer(c, j);
 	if (!j->kill_ms || j->kill_ms > c->now_ms || j->state != PB__JOB_STATE__RUNNING)
 		return;
+	if (j->preempt_end && j->preempt_end * 1000ull <= c->now_ms) {
+		preempt_finish(c, j);
+		return;
+	}
 	struct job_extra *x = job_x(j);
 	xstr_set(&x->why, "DUE TO TIME LIMIT");
 	if (resv_kill_ms(c, j) <= c->now_ms) {

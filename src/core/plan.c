@@ -15,6 +15,10 @@
 
 uint64_t job_end_ms(const struct core *c, const struct core_job *j)
 {
+	if (c->dooming && (j->doomed || j->preempt_at))
+		return c->now_ms;
+	if (j->preempt_end && j->state == PB__JOB_STATE__RUNNING)
+		return j->preempt_end > now_sec(c) ? j->preempt_end * 1000ull : c->now_ms + 1000;
 	if (job_state_is_final(j->state) || (j->flags & JOBF_COMPLETING))
 		return c->now_ms + 1000;
 	uint64_t end = j->time_min == TIME_INFINITE ? NEVER_MS : ((uint64_t)j->start + j->susp_total) * 1000 + j->time_min * 60000ull;

@@ -231,6 +231,10 @@ static void record_fill(const struct core *c, Pb__JobRecord *m, struct core_job 
 		if (j->resv_end)
 			SET(resv_end, j->resv_end);
 	}
+	if (j->preempt_at && j->state != PB__JOB_STATE__PENDING) {
+		SET(preempt_time, j->preempt_at);
+		SET(preempt_end, j->preempt_end);
+	}
 	if (j->hold) {
 		SET(admin_prio, 0);
 		SET(held_by_admin, j->hold == REASON_HELD_ADMIN);
@@ -467,6 +471,8 @@ static void restore_plain(struct core *c, struct core_job *j, const Pb__JobRecor
 		xstr_set(&job_x(j)->dep_left, m->dependency_left);
 	if (m->system_comment)
 		xstr_set(&job_x(j)->comment_sys, m->system_comment);
+	j->preempt_at = (uint32_t)m->preempt_time;
+	j->preempt_end = (uint32_t)m->preempt_end;
 	j->resv_id = m->resv_id;
 	j->resv_end = m->resv_end;
 	if (m->resv_name)

@@ -190,47 +190,28 @@ static const struct node_resv *held_by(const struct core_node *n, const struct r
 	return NULL;
 }
 
-static uint32_t ones(const uint64_t *a, const uint64_t *b, uint32_t words, bool in_b)
+/* What is in use when w begins: of now, or by jobs that will still be there. buf: the node's CPU and device words. */
+static const uint64_t *used_then(const struct core *c, const struct core_node *n, const struct when *w, uint64_t *buf)
 {
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < words; i++)
-		for (uint64_t x = a[i] & (in_b ? b[i] : ~b[i]); x; x &= x - 1)
-			n++;
-	return n;
-}
-
-/* Devices of gres g among dev words `a`, used ones (in_used) or free ones. */
-static uint32_t devices(const struct core_node *n, uint32_t g, const uint64_t *words, bool in_used)
-{
-	const uint64_t *w = words + n->cpu_words, *used = n->used + n->cpu_words;
-	uint32_t k = 0;
-	for (uint32_t i = n->gres[g].bit0; n->gres[g].by_device && i < n->gres[g].bit0 + n->gres[g].count; i++)
-		k += (w[i / 64] >> (i % 64) & 1) && (used[i / 64] >> (i % 64) & 1) == in_used;
-	return k;
-}
-
-static void take(uint32_t *have, uint32_t n) { *have -= n < *have ? n : *have; }
-
-/* Its part is kept, used or not: the unused rest of it is not free to others. */
-static void less_part(const struct core_node *n, const struct node_resv *b, struct avail *a)
-{
-	take(&a->cpus, b->cpus - ones(b->words, n->used, n->cpu_words, true));
-	for (uint32_t g = 0; g < n->gres_n; g++)
-		take(&a->gres[g], devices(n, g, b->words, false));
-}
-
-static bool device_part(const struct core_node *n, uint32_t g, const uint64_t *words) { return devices(n, g, words, false) + devices(n, g, words, true) > 0; }
-
-static void only_part(const struct core_node *n, const struct node_resv *mine, bool now, struct avail *a)
-{
-	uint32_t cpus = now ? ones(mine->words, n->used, n->cpu_words, false) : mine->cpus;
-	a->cpus = cpus < a->cpus ? cpus : a->cpus;
-	for (uint32_t g = 0; g < n->gres_n; g++) {
-		if (!device_part(n, g, mine->words))
-			continue;
-		uint32_t k = devices(n, g, mine->words, false) + (now ? 0 : devices(n, g, mine->words, true));
-		a->gres[g] = k < a->gres[g] ? k : a->gres[g];
+	if (!w->start_ms)
+		return n->used;
+	memset(buf, 0, (n->cpu_words + n->dev_words) * sizeof *buf);
+	for (size_t i = 0; !w->empty && i < n->held_n; i++) {
+		const struct core_job *j = n->held[i].job;
+		const uint64_t *held = j->alloc->words + j->alloc->on[n->held[i].at].bits;
+		for (uint32_t k = 0; job_end_ms(c, j) > w->start_ms && k < n->cpu_words + n->dev_words; k++)
+			buf[k] |= held[k];
 	}
+	return buf;
+}
+
+static bool device_part(const struct core_node *n, uint32_t g, const uint64_t *words)
+{
+	const struct node_gres *e = &n->gres[g];
+	for (uint32_t d = e->bit0; e->by_device && d < e->bit0 + e->count; d++)
+		if (bit_of(words + n->cpu_words, d))
+			return true;
+	return false;
 }
 
 /* The time for which the job will hold the node, as far as others' reservations go. */
@@ -246,53 +227,82 @@ static struct resv_window span(const struct core *c, const struct when *w)
 	return s;
 }
 
+/* Does some reservation hold a part of this node? */
+static bool any_parts(const struct core_node *n)
+{
+	for (uint32_t i = 0; i < n->resv_n; i++)
+		if (n->resv[i].words)
+			return true;
+	return false;
+}
+
+/* Adds to `busy` what reservations of parts of n keep from w's job. */
+static void keep_parts(const struct core *c, const struct core_node *n, const struct when *w, struct resv_window s, uint64_t *busy)
+{
+	for (uint32_t i = 0; i < n->resv_n; i++) {
+		const struct node_resv *b = &n->resv[i];
+		bool mine = b->r == w->in && !(b->r->flags & RESVF_FLEX);
+		if (!b->words || (!mine && (w->empty || !blocks(w, n, b) || !resv_overlaps(c, b->r, s.start, s.end))))
+			continue;
+		for (uint32_t k = 0; k < n->cpu_words; k++)
+			busy[k] |= mine ? ~b->words[k] : b->words[k];
+		for (uint32_t g = 0; g < n->gres_n; g++) {
+			const struct node_gres *e = &n->gres[g];
+			if (!device_part(n, g, b->words))
+				continue;
+			for (uint32_t d = e->bit0; d < e->bit0 + e->count; d++)
+				if (bit_of(b->words + n->cpu_words, d) != mine)
+					busy[n->cpu_words + d / 64] |= 1ULL << (d % 64);
+		}
+	}
+}
+
+/* Exactly what could be handed out: whole units of CPUs, and devices one by one. */
+static void less_parts(const struct core *c, const struct core_node *n, const struct when *w, struct resv_window s, struct avail *a)
+{
+	uint32_t words = n->cpu_words + n->dev_words;
+	uint64_t *busy = xmalloc((words + 1) * sizeof *busy);
+	const uint64_t *used = used_then(c, n, w, busy);
+	if (used != busy)
+		memcpy(busy, used, words * sizeof *busy);
+	keep_parts(c, n, w, s, busy);
+	uint32_t cpus = inside_free(c, n, busy);
+	a->cpus = cpus < a->cpus ? cpus : a->cpus;
+	for (uint32_t g = 0; g < n->gres_n; g++) {
+		uint32_t k = 0;
+		for (uint32_t d = n->gres[g].bit0; n->gres[g].by_device && d < n->gres[g].bit0 + n->gres[g].count; d++)
+			k += !bit_of(busy + n->cpu_words, d);
+		if (n->gres[g].by_device && k < a->gres[g])
+			a->gres[g] = k;
+	}
+	if (w->part && w->part->max_socket_cpus != UINT32_MAX) /* which sockets would be left is not looked into: it stays off such a node */
+		a->cpus = 0;
+	free(busy);
+}
+
 void resv_less(const struct core *c, const struct core_node *n, const struct when *w, struct avail *a)
 {
 	if (!n->resv_n && !w->in)
 		return;
 	struct resv_window s = span(c, w);
-	if (w->in && !(w->in->flags & (RESVF_FLEX | RESVF_ANY_NODES))) {
-		const struct node_resv *mine = held_by(n, w->in);
-		if (!mine)
-			a->cpus = 0;
-		else if (mine->words)
-			only_part(n, mine, !w->start_ms, a);
-	}
+	if (w->in && !(w->in->flags & (RESVF_FLEX | RESVF_ANY_NODES)) && !held_by(n, w->in))
+		a->cpus = 0;
 	for (uint32_t i = 0; a->cpus && !w->empty && i < n->resv_n; i++) {
 		const struct node_resv *b = &n->resv[i];
-		if (!blocks(w, n, b) || !resv_overlaps(c, b->r, s.start, s.end))
-			continue;
-		if (b->words)
-			less_part(n, b, a);
-		else
+		if (!b->words && blocks(w, n, b) && resv_overlaps(c, b->r, s.start, s.end))
 			a->cpus = 0;
 	}
+	if (a->cpus && any_parts(n))
+		less_parts(c, n, w, s, a);
 }
 
 const uint64_t *resv_used(const struct core *c, const struct core_node *n, const struct when *w, uint64_t *buf)
 {
-	uint32_t words = n->cpu_words + n->dev_words;
-	bool changed = false;
-	struct resv_window s = span(c, w);
-	memcpy(buf, n->used, words * sizeof *buf);
-	for (uint32_t i = 0; i < n->resv_n; i++) {
-		const struct node_resv *b = &n->resv[i];
-		bool mine = b->r == w->in && b->words && !(b->r->flags & RESVF_FLEX);
-		if (!mine && (!b->words || !blocks(w, n, b) || !resv_overlaps(c, b->r, s.start, s.end)))
-			continue;
-		changed = true;
-		for (uint32_t k = 0; k < n->cpu_words; k++)
-			buf[k] |= mine ? ~b->words[k] : b->words[k];
-		for (uint32_t g = 0; g < n->gres_n; g++) {
-			const struct node_gres *e = &n->gres[g];
-			if (!e->by_device || !device_part(n, g, b->words))
-				continue;
-			for (uint32_t d = e->bit0; d < e->bit0 + e->count; d++)
-				if ((b->words[n->cpu_words + d / 64] >> (d % 64) & 1) != mine)
-					buf[n->cpu_words + d / 64] |= 1ULL << (d % 64);
-		}
-	}
-	return changed ? buf : n->used;
+	if (!any_parts(n))
+		return n->used;
+	memcpy(buf, n->used, (n->cpu_words + n->dev_words) * sizeof *buf);
+	keep_parts(c, n, w, span(c, w), buf);
+	return buf;
 }
 
 uint64_t resv_next_end(const struct core *c, const struct core_node *n, const struct when *w)

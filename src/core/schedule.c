@@ -355,6 +355,8 @@ void sched_run(struct core *c, uint32_t budget)
 		}
 		budget -= budget ? 1 : 0;
 		head_failed(c, s, j, may);
+		if (may && c->params.preempt)
+			(void)preempt_try(c, j);
 	}
 	if (c->planning)
 		plan_left(c, &budget);

@@ -282,6 +282,8 @@ struct core_job {
 	uint64_t lost_ms;           /* its node came back without it: given up (or launched again) then */
 	bool unconfirmed;           /* read from the store as running a batch script: was it launched before the controller ended? */
 	uint32_t resv_id;           /* of the reservation it runs in; 0: none */
+	uint32_t preempt_at, preempt_end; /* seconds: told to give way; and until when. 0: it was not */
+	bool doomed;                /* while somebody else's start is weighed: taken for ended (preempt.c) */
 	uint64_t resv_end;          /* seconds: it ends then (and ResvOverRun later the job); 0: no matter */
 	uint64_t immediate_until_ms; /* -I: given up when still pending then */
 	struct shape *shape;
@@ -361,6 +363,8 @@ struct core {
 	struct resv **resv;         /* reservations, by id */
 	uint32_t resv_n, resv_last_id;
 	uint64_t resv_gen;
+	bool dooming;               /* preempt.c weighs: doomed jobs count as ended */
+	int64_t preempted;
 	bool resv_look;             /* a node or job changed: resv_settle */
 	/* jobs */
 	struct job_page **page;
@@ -532,6 +536,7 @@ struct alloc *alloc_build(struct core *c, const struct shape *s, const struct co
 
 /* inside.c: which CPUs and devices of one node */
 static inline bool bit_of(const uint64_t *w, uint32_t i) { return w[i / 64] >> (i % 64) & 1; }
+uint32_t inside_free(const struct core *c, const struct core_node *n, const uint64_t *used); /* CPUs of whole free units */
 uint32_t inside_unit(const struct core *c, const struct core_node *n);      /* CPUs that are handed out together */
 bool part_shares(const struct shape *s, const struct core_part *p);         /* such a job shares its CPUs with others of the partition */
 uint32_t inside_limit(const struct core *c, const struct core_node *n, const struct core_part *p, const struct avail *a); /* CPUs the partition's limits leave of those free */
@@ -649,6 +654,11 @@ void predict_learn(struct core *c, const struct core_job *j);  /* it ran and has
 uint32_t predict_sec(const struct core *c, const struct core_job *j);
 uint32_t predict_limit_sec(const struct core_job *j);
 void predict_free(struct core *c);
+
+/* preempt.c */
+bool preempt_try(struct core *c, struct core_job *j);
+void preempt_finish(struct core *c, struct core_job *j);
+enum preempt_mode preempt_mode(const struct core *c, const struct core_part *p);
 
 /* life.c */
 uint32_t run_of(const struct core_job *j);                     /* restarts of the run its nodes know */

@@ -1,4 +1,5 @@
 /* core_config.c - see core_config.h */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,6 +128,10 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->max_age_sec = num(c, CONF_PriorityMaxAge);
 	p->favor_small = conf_bool(c, CONF_PriorityFavorSmall);
 	p->config_overrides = conf_has(c, CONF_SlurmdParameters, "config_overrides");
+	p->preempt = conf_str(c, CONF_PreemptType) && str_eq_nocase(conf_str(c, CONF_PreemptType), "preempt/partition_prio");
+	p->preempt_mode = conf_has(c, CONF_PreemptMode, "REQUEUE") ? PREEMPT_REQUEUE : conf_has(c, CONF_PreemptMode, "CANCEL") ? PREEMPT_CANCEL : PREEMPT_OFF;
+	p->preempt_priority = conf_has(c, CONF_PreemptMode, "PRIORITY");
+	p->preempt_exempt_sec = num_or_0(c, CONF_PreemptExemptTime);
 	p->resv_over_run_min = conf_num(c, CONF_ResvOverRun) >= 65533 ? UINT32_MAX : num(c, CONF_ResvOverRun);
 	p->licenses = conf_str(c, CONF_Licenses);
 	p->weight_assoc = num(c, CONF_PriorityWeightAssoc);

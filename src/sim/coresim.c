@@ -81,6 +81,7 @@ static void submit(struct sim *s)
 	submit_placement(s, &d);
 	d.req_nodes = (char *)(chance(s, 4) ? "n1,n3" : NULL);
 	d.licenses = (char *)(chance(s, 6) ? "la:2" : chance(s, 6) ? "la|lb" : chance(s, 3) ? "lb,la" : NULL);
+	d.reservation = (char *)(chance(s, 5) ? "r1" : chance(s, 3) ? "r2,r0" : NULL);
 	d.features = (char *)(chance(s, 8) ? "big|fast" : NULL);
 	d.has_hold = d.hold = chance(s, 4);
 	d.has_requeue = chance(s, 30);
@@ -216,6 +217,38 @@ static void part_word(struct sim *s)
 	world_step(&s->w, &ev);
 }
 
+/* Reservations come, change and go; whatever is refused is refused. */
+static void reserve(struct sim *s)
+{
+	static const char *const flags[] = { "", "DAILY", "HOURLY", "MAINT,IGNORE_JOBS", "OVERLAP", "FLEX,MAGNETIC", "MAGNETIC,IGNORE_JOBS", "NO_HOLD_JOBS_AFTER", "PURGE_COMP", "REPLACE", "IGNORE_JOBS,HOURLY" };
+	static const char *const size[][2] = { { "NodeCnt", "1" }, { "NodeCnt", "3" }, { "Nodes", "n[0-2]" }, { "Nodes", "n5,n7" }, { "CoreCnt", "5" }, { "TRES", "gres/gpu=3" }, { "Nodes", "ALL" } };
+	struct core_event ev = world_event(&s->w, EV_RESV, 0);
+	Pb__ResvUpdateReq q = PB__RESV_UPDATE_REQ__INIT;
+	Pb__KeyValue kv[6], *list[6];
+	char name[8], start[32], length[16];
+	uint32_t k = draw(s, sizeof size / sizeof size[0]);
+	snprintf(name, sizeof name, "r%u", draw(s, 4));
+	snprintf(start, sizeof start, "%llu", (unsigned long long)(s->w.now_ms / 1000 + (chance(s, 50) ? 0 : draw(s, 4000))));
+	snprintf(length, sizeof length, "%u", 1 + draw(s, 50));
+	const char *const set[][2] = { { "StartTime", start }, { "Duration", length }, { size[k][0], size[k][1] }, { "Users", chance(s, 50) ? "alice" : "-bob" },
+		{ "Flags", flags[draw(s, sizeof flags / sizeof flags[0])] } };
+	q.op = chance(s, 50) ? PB__RESV_UPDATE_REQ__OP__CREATE : chance(s, 50) ? PB__RESV_UPDATE_REQ__OP__DELETE : PB__RESV_UPDATE_REQ__OP__UPDATE;
+	bool part = q.op == PB__RESV_UPDATE_REQ__OP__UPDATE;
+	for (size_t i = 0; i < 5 && q.op != PB__RESV_UPDATE_REQ__OP__DELETE; i++) {
+		if (part && !chance(s, 30))
+			continue;
+		pb__key_value__init(&kv[q.n_set]);
+		kv[q.n_set].key = (char *)set[i][0];
+		kv[q.n_set].value = (char *)set[i][1];
+		list[q.n_set] = &kv[q.n_set];
+		q.n_set++;
+	}
+	q.name = name;
+	q.set = list;
+	ev.resv = &q;
+	world_step(&s->w, &ev);
+}
+
 static void step_of(struct sim *s)
 {
 	struct core_event ev = world_event(&s->w, EV_STEP_CREATE, 0);
@@ -291,6 +324,8 @@ static void happen(struct sim *s)
 		node_word(s, chance(s, 50) ? "DRAIN" : "DOWN");
 	else if (k < 98)
 		node_word(s, "RESUME");
+	else if (k < 99 && chance(s, 50))
+		reserve(s);
 	else if (k < 99)
 		part_word(s);
 	else if (chance(s, 30))
@@ -316,6 +351,22 @@ static void heal(struct sim *s)
 	q.n_set = 2;
 	ev.part_update = &q;
 	world_step(&s->w, &ev);
+	while (core_resv_count(s->w.core)) { /* those in use go when their jobs have */
+		Pb__ReservationRecord *r = core_resv_record(s->w.core, 0);
+		Pb__ResvUpdateReq u = PB__RESV_UPDATE_REQ__INIT;
+		Pb__KeyValue f = PB__KEY_VALUE__INIT, *flist = &f;
+		f.key = (char *)"Flags-";
+		f.value = (char *)"DAILY,HOURLY";
+		u.op = PB__RESV_UPDATE_REQ__OP__UPDATE;
+		u.name = r->name;
+		u.set = &flist;
+		u.n_set = 1;
+		struct core_event e = world_event(&s->w, EV_RESV, 0);
+		e.resv = &u;
+		world_step(&s->w, &e);
+		world_advance(&s->w, s->w.now_ms + 3600000);
+		pb__reservation_record__free_unpacked(r, NULL);
+	}
 	for (uint32_t i = 0; i < NODES * 8; i++)
 		node_word(s, "RESUME");
 	for (uint32_t i = 0; i < NODES; i++)
@@ -390,6 +441,8 @@ static void world_build(struct sim *s)
 		r.is_default = !i;
 		r.has_priority_tier = true;
 		r.priority_tier = i + 1;
+		r.has_grace_time_sec = true;
+		r.grace_time_sec = i ? 0 : (uint32_t)(s->random % 3) * 20;
 		world_add_part(&s->w, &r);
 	}
 }
@@ -445,6 +498,9 @@ int main(int argc, char **argv)
 	s.w.params.bf_order = (uint32_t)(seed / 5 % 3);
 	s.w.params.bf_plan_all = seed % 10 == 2;
 	s.w.params.priority_multifactor = seed % 3 == 0;
+	s.w.params.preempt = seed % 5 < 2;
+	s.w.params.preempt_mode = seed % 2 ? PREEMPT_REQUEUE : PREEMPT_CANCEL;
+	s.w.params.preempt_exempt_sec = seed % 5 ? 0 : 120;
 	s.w.params.weight_age = 1000;
 	s.w.params.licenses = "la:3,lb";
 	world_build(&s);

@@ -191,12 +191,13 @@ static void do_partition(struct play *p)
 #define NUMBER(key, f) if (opt(p, key)) { r.has_##f = true; r.f = num(p, opt(p, key)); }
 	NUMBER("maxtime", max_time_min) NUMBER("defaulttime", default_time_min) NUMBER("minnodes", min_nodes) NUMBER("maxnodes", max_nodes)
 	NUMBER("tier", priority_tier) NUMBER("factor", priority_job_factor) NUMBER("overtime", over_time_limit_min) NUMBER("maxmem", max_mem_per_node)
-	NUMBER("defmemcpu", def_mem_per_cpu) NUMBER("maxmemcpu", max_mem_per_cpu) NUMBER("maxcpus", max_cpus_per_node) NUMBER("maxcpussocket", max_cpus_per_socket)
+	NUMBER("defmemcpu", def_mem_per_cpu) NUMBER("grace", grace_time_sec) NUMBER("maxmemcpu", max_mem_per_cpu) NUMBER("maxcpus", max_cpus_per_node) NUMBER("maxcpussocket", max_cpus_per_socket)
 	r.has_lln = r.lln = has(p, "lln");
 	r.oversubscribe = (char *)opt(p, "oversubscribe");
 	r.allow_accounts = (char *)opt(p, "allowaccounts");
 	r.deny_accounts = (char *)opt(p, "denyaccounts");
 	r.allow_groups = (char *)opt(p, "allowgroups");
+	r.preempt_mode = (char *)opt(p, "preemptmode");
 	r.exclusive = (char *)opt(p, "exclusive");
 	r.job_defaults = (char *)opt(p, "jobdefaults");
 	world_add_part(&p->w, &r);
@@ -215,7 +216,8 @@ static void do_set(struct play *p)
 		{ "enforce", NULL, &q->enforce_part_limits }, { "slurmd_timeout", NULL, &q->slurmd_timeout_sec }, { "return_to_service", NULL, &q->return_to_service },
 		{ "requeue_delay", NULL, &q->requeue_delay_sec }, { "max_jobs", NULL, &q->max_job_count }, { "max_array", NULL, &q->max_array_size },
 		{ "overtime", NULL, &q->over_time_limit_min }, { "bf_reserve", NULL, &q->bf_reserve }, { "bf_order", NULL, &q->bf_order }, { "bf_plan_all", &q->bf_plan_all, NULL }, { "place_fragment", &q->place_fragment, NULL },
-		{ "bf_max_job_test", NULL, &q->bf_max_job_test }, { "bf_window", NULL, &q->bf_window_min }, { "resv_over_run", NULL, &q->resv_over_run_min }, { "min_job_age", NULL, &q->min_job_age_sec },
+		{ "bf_max_job_test", NULL, &q->bf_max_job_test }, { "bf_window", NULL, &q->bf_window_min }, { "resv_over_run", NULL, &q->resv_over_run_min }, { "preempt", &q->preempt, NULL }, { "preempt_priority", &q->preempt_priority, NULL },
+		{ "preempt_mode", NULL, &q->preempt_mode }, { "preempt_exempt", NULL, &q->preempt_exempt_sec }, { "min_job_age", NULL, &q->min_job_age_sec },
 	};
 	for (size_t i = 1; i < p->words; i++) {
 		char *eq = strchr(p->word[i], '=');
