@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/bytes.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/bcast.h"
@@ -62,13 +63,6 @@ struct sending {
 	int pending[256];
 	size_t pending_n;
 };
-
-static void put_u32(uint8_t *at, uint32_t v)
-{
-	at[0] = (uint8_t)(v >> 24), at[1] = (uint8_t)(v >> 16), at[2] = (uint8_t)(v >> 8), at[3] = (uint8_t)v;
-}
-
-static uint32_t get_u32(const uint8_t *at) { return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]; }
 
 /* --- before ---------------------------------------------------------------------------------------- */
 

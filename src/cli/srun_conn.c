@@ -14,24 +14,12 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/bytes.h"
 #include "base/log.h"
 #include "cli/srun.h"
 #include "wire/stepio.h"
 
 _Static_assert(crypto_auth_KEYBYTES == 32 && crypto_auth_BYTES == 32, "the proof's size is in the protocol");
-
-static void put_u32(uint8_t *at, uint32_t v)
-{
-	at[0] = (uint8_t)(v >> 24);
-	at[1] = (uint8_t)(v >> 16);
-	at[2] = (uint8_t)(v >> 8);
-	at[3] = (uint8_t)v;
-}
-
-static uint32_t get_u32(const uint8_t *at)
-{
-	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
 
 /* --- out ----------------------------------------------------------------------------------------- */
 

@@ -13,8 +13,10 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/bytes.h"
 #include "base/log.h"
 #include "stepd/attach.h"
+#include "stepd/io_proof.h"
 #include "stepd/io_link.h"
 #include "stepd/io_pipes.h"
 #include "stepd/step.h"
@@ -36,13 +38,6 @@ struct reader {
 	size_t in_len, in_cap, out_at, out_len, out_cap;
 };
 static struct reader *readers;
-
-static void put_u32(uint8_t *at, uint32_t v)
-{
-	at[0] = (uint8_t)(v >> 24), at[1] = (uint8_t)(v >> 16), at[2] = (uint8_t)(v >> 8), at[3] = (uint8_t)v;
-}
-
-static uint32_t get_u32(const uint8_t *at) { return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]; }
 
 static void on_closed(uv_handle_t *h)
 {
@@ -120,14 +115,6 @@ static bool flush(struct reader *r)
 	return true;
 }
 
-static void proof(const struct reader *r, const char *who, uint8_t ret[32])
-{
-	char text[512];
-	const struct step *s = r->step;
-	int n = snprintf(text, sizeof text, "%s%u.%u %s", who, s->job_id, s->step_id, s->node);
-	crypto_auth(ret, (const uint8_t *)text, (size_t)n, r->key);
-}
-
 /* Which tasks run, and how those that have ended did. */
 static void tell_tasks(struct reader *r)
 {
@@ -152,7 +139,7 @@ static const char *frame_run(struct reader *r, uint8_t type, uint32_t task, cons
 {
 	uint8_t want[32];
 	if (!r->proven) {
-		proof(r, "srun ", want);
+		io_proof(r->step, r->key, "srun ", want);
 		r->proven = type == STEPIO_PROOF && n == sizeof want && !sodium_memcmp(want, data, sizeof want);
 		if (r->proven)
 			tell_tasks(r);
@@ -211,7 +198,7 @@ static void on_reader(uv_poll_t *poll, int status, int events)
 void attach_start(struct step *s, const Pb__StepdOrder *o)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)o->attach_port) };
-	Pb__IoHello hello = PB__IO_HELLO__INIT;
+	Pb__IoHello hello;
 	uint8_t mac[32];
 	size_t count = 0;
 	for (struct reader *r = readers; r; r = r->next)
@@ -232,13 +219,7 @@ void attach_start(struct step *s, const Pb__StepdOrder *o)
 		reader_close(r, strerror(errno));
 		return;
 	}
-	proof(r, "", mac);
-	hello.job_id = s->job_id;
-	hello.step_id = s->step_id;
-	hello.node = (char *)s->node;
-	hello.node_index = s->start->node_index;
-	hello.proof.data = mac;
-	hello.proof.len = sizeof mac;
+	io_hello(s, r->key, &hello, mac);
 	message_add(r, STEPIO_HELLO, &hello.base);
 }
 

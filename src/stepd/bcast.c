@@ -14,9 +14,11 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/bytes.h"
 #include "base/log.h"
 #include "model/bcastpath.h"
 #include "stepd/bcast.h"
+#include "stepd/io_proof.h"
 #include "stepd/io_link.h"
 #include "stepd/step.h"
 #include "stepd/user.h"
@@ -24,13 +26,6 @@
 
 #define CHUNK (1u << 20)
 #define IDLE_SEC 120
-
-static void put_u32(uint8_t *at, uint32_t v)
-{
-	at[0] = (uint8_t)(v >> 24), at[1] = (uint8_t)(v >> 16), at[2] = (uint8_t)(v >> 8), at[3] = (uint8_t)v;
-}
-
-static uint32_t get_u32(const uint8_t *at) { return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]; }
 
 static int read_all(int fd, void *data, size_t n)
 {
@@ -69,25 +64,12 @@ static int frame_send(int fd, uint8_t type, const void *data, size_t n)
 	return write_all(fd, frame, STEPIO_HEAD + n);
 }
 
-static void proof(const struct step *s, const char *who, uint8_t ret[32])
-{
-	char text[512];
-	int n = snprintf(text, sizeof text, "%s%u.%u %s", who, s->job_id, s->step_id, s->node);
-	crypto_auth(ret, (const uint8_t *)text, (size_t)n, s->spec->io_key.data);
-}
-
 /* HELLO there, PROOF back. */
 static int meet(struct step *s, int fd)
 {
-	Pb__IoHello hello = PB__IO_HELLO__INIT;
+	Pb__IoHello hello;
 	uint8_t mac[32], want[32], head[STEPIO_HEAD], frame[1024];
-	proof(s, "", mac);
-	hello.job_id = s->job_id;
-	hello.step_id = s->step_id;
-	hello.node = (char *)s->node;
-	hello.node_index = s->start->node_index;
-	hello.proof.data = mac;
-	hello.proof.len = sizeof mac;
+	io_hello(s, s->spec->io_key.data, &hello, mac);
 	size_t n = pb__io_hello__get_packed_size(&hello);
 	if (n > sizeof frame)
 		return -EMSGSIZE;
@@ -96,7 +78,7 @@ static int meet(struct step *s, int fd)
 	rc = rc ? rc : read_all(fd, head, sizeof head);
 	if (rc || head[0] != STEPIO_PROOF || get_u32(head + 5) != sizeof mac)
 		return rc ? rc : -EPROTO;
-	proof(s, "srun ", want);
+	io_proof(s, s->spec->io_key.data, "srun ", want);
 	rc = read_all(fd, mac, sizeof mac);
 	return rc ? rc : sodium_memcmp(mac, want, sizeof want) ? -EACCES : 0;
 }

@@ -17,8 +17,10 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/bytes.h"
 #include "base/log.h"
 #include "stepd/cancel.h"
+#include "stepd/io_proof.h"
 #include "stepd/io_link.h"
 #include "stepd/io_pipes.h"
 #include "stepd/mpi.h"
@@ -46,13 +48,6 @@ struct link {
 static struct link the_link = { .fd = -1, .gone = true };
 
 static void link_update(struct link *l);
-
-static void put_u32(uint8_t *at, uint32_t v)
-{
-	at[0] = (uint8_t)(v >> 24), at[1] = (uint8_t)(v >> 16), at[2] = (uint8_t)(v >> 8), at[3] = (uint8_t)v;
-}
-
-static uint32_t get_u32(const uint8_t *at) { return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]; }
 
 static uint8_t *queue_room(struct link *l, size_t n)
 {
@@ -150,13 +145,6 @@ static void link_flush(struct link *l)
 }
 
 /* The text both proofs are made over. */
-static void proof(const struct step *s, const char *who, uint8_t ret[32])
-{
-	char text[512];
-	int n = snprintf(text, sizeof text, "%s%u.%u %s", who, s->job_id, s->step_id, s->node);
-	crypto_auth(ret, (const uint8_t *)text, (size_t)n, s->spec->io_key.data);
-}
-
 static void terminate_run(struct step *s, const uint8_t *data, size_t len)
 {
 	char why[128];
@@ -172,7 +160,7 @@ static bool frame_run(struct link *l, uint8_t type, uint32_t task, const uint8_t
 	struct step *s = l->step;
 	uint8_t want[32];
 	if (!l->proven) {
-		proof(s, "srun ", want);
+		io_proof(s, s->spec->io_key.data, "srun ", want);
 		l->proven = type == STEPIO_PROOF && len == sizeof want && !sodium_memcmp(want, data, sizeof want);
 		if (l->proven)
 			io_pipes_resume(s);
@@ -347,15 +335,9 @@ int io_link_connect(struct step *s)
 	if (l->fd < 0)
 		return fail(s, "", error);
 	l->gone = false;
-	Pb__IoHello hello = PB__IO_HELLO__INIT;
+	Pb__IoHello hello;
 	uint8_t mac[32];
-	proof(s, "", mac);
-	hello.job_id = s->job_id;
-	hello.step_id = s->step_id;
-	hello.node = (char *)s->node;
-	hello.node_index = s->start->node_index;
-	hello.proof.data = mac;
-	hello.proof.len = sizeof mac;
+	io_hello(s, s->spec->io_key.data, &hello, mac);
 	message_add(l, STEPIO_HELLO, &hello.base);
 	link_flush(l);
 	return 0;

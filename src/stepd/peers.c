@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/bytes.h"
 #include "base/log.h"
 #include "stepd/contain.h"
 #include "stepd/io.h"
@@ -61,13 +62,6 @@ static struct {
 	bool all_ended;
 	uint32_t width;            /* children of each node, at least 1 */
 } peers = { .listen = -1 };
-
-static void put_u32(uint8_t *at, uint32_t v)
-{
-	at[0] = (uint8_t)(v >> 24), at[1] = (uint8_t)(v >> 16), at[2] = (uint8_t)(v >> 8), at[3] = (uint8_t)v;
-}
-
-static uint32_t get_u32(const uint8_t *at) { return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]; }
 
 static uint32_t self(const struct step *s) { return s->start->node_index; }
 static uint32_t parent_of(uint32_t node) { return (node - 1) / peers.width; }
@@ -201,7 +195,7 @@ static void whole_spread(struct step *s, const uint8_t *data, size_t n)
 	size_t count = s->cred->layout->n_node;
 	for (uint32_t child = self(s) * peers.width + 1, k = 0; k < peers.width && child < count; k++, child++)
 		frame_add(edge_get(s, child), FRAME_WHOLE, STEPIO_ALL, 0, data, n, NULL, 0);
-	uint64_t id = (uint64_t)get_u32(data) << 32 | get_u32(data + 4);
+	uint64_t id = get_u64(data);
 	mpi_gathered(s, id, data + 8, n - 8);
 }
 
@@ -210,7 +204,7 @@ static bool part_take(struct step *s, uint32_t from, const uint8_t *data, size_t
 {
 	if (n < 12)
 		return false;
-	uint64_t id = (uint64_t)get_u32(data) << 32 | get_u32(data + 4);
+	uint64_t id = get_u64(data);
 	struct gathering **at = &peers.gatherings, *g;
 	while (*at && (*at)->id != id)
 		at = &(*at)->next;
@@ -244,8 +238,7 @@ static bool part_take(struct step *s, uint32_t from, const uint8_t *data, size_t
 void peers_gather(struct step *s, uint64_t id, uint32_t nodes, const void *data, size_t n)
 {
 	uint8_t head[12];
-	put_u32(head, (uint32_t)(id >> 32));
-	put_u32(head + 4, (uint32_t)id);
+	put_u64(head, id);
 	put_u32(head + 8, nodes);
 	if (self(s)) {
 		frame_add(edge_get(s, parent_of(self(s))), FRAME_PART, 0, self(s), head, sizeof head, data, n);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/bytes.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "model/envlist.h"
@@ -40,13 +41,6 @@ static struct {
 	struct envlist *env;       /* of each local task */
 	char dir[512];
 } px = { .fd = -1 };
-
-static void put_u32(uint8_t *at, uint32_t v)
-{
-	at[0] = (uint8_t)(v >> 24), at[1] = (uint8_t)(v >> 16), at[2] = (uint8_t)(v >> 8), at[3] = (uint8_t)v;
-}
-
-static uint32_t get_u32(const uint8_t *at) { return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]; }
 
 static void on_helper(uv_poll_t *poll, int status, int events);
 
@@ -115,7 +109,7 @@ static void frame_run(uint8_t type, const uint8_t *data, size_t n, bool *ready, 
 	else if (type == PMIX_F_FAILED && failed)
 		*failed = strndup((const char *)data, n);
 	else if (type == PMIX_F_GATHER && n >= 12)
-		peers_gather(s, (uint64_t)get_u32(data) << 32 | get_u32(data + 4), get_u32(data + 8), data + 12, n - 12);
+		peers_gather(s, get_u64(data), get_u32(data + 8), data + 12, n - 12);
 	else if (type == PMIX_F_MESSAGE && n >= 4 && get_u32(data) < s->cred->layout->n_node)
 		peers_send(s, get_u32(data), data + 4, n - 4);
 	else if (type == PMIX_F_ABORT && n == 8)
@@ -294,8 +288,7 @@ void pmix_gathered(struct step *s, uint64_t id, const uint8_t *parts, size_t n)
 {
 	uint8_t head[8];
 	(void)s;
-	put_u32(head, (uint32_t)(id >> 32));
-	put_u32(head + 4, (uint32_t)id);
+	put_u64(head, id);
 	frame_add(PMIX_F_WHOLE, head, sizeof head, parts, n);
 }
 

@@ -16,6 +16,7 @@
 #include <pmix.h>
 #include <pmix_server.h>
 
+#include "base/bytes.h"
 #include "stepd/pmix_wire.h"
 
 enum { ASK = 1, TELL = 2 };        /* messages between helpers: direct modex */
@@ -43,14 +44,6 @@ static struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done_cond = PTHREAD_COND_INITIALIZER;
 static int done_count;
-
-static void put_u32(uint8_t *at, uint32_t v)
-{
-	at[0] = (uint8_t)(v >> 24), at[1] = (uint8_t)(v >> 16), at[2] = (uint8_t)(v >> 8), at[3] = (uint8_t)v;
-}
-static uint32_t get_u32(const uint8_t *at) { return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]; }
-static void put_u64(uint8_t *at, uint64_t v) { put_u32(at, (uint32_t)(v >> 32)), put_u32(at + 4, (uint32_t)v); }
-static uint64_t get_u64(const uint8_t *at) { return (uint64_t)get_u32(at) << 32 | get_u32(at + 4); }
 
 static void *need(void *p)
 {

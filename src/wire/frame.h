@@ -22,6 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
+
 #define FRAME_HEAD 40
 #define FRAME_VERSION 1
 #define FRAME_MAC_AT 24
@@ -53,19 +55,3 @@ struct frame_part { const void *data; size_t len; };
 void frame_seal(struct frame_channel *c, uint8_t raw[FRAME_HEAD], const struct frame_part *part, size_t n);
 /* Is this the next frame the peer sent? Counts it when so. */
 bool frame_check(struct frame_channel *c, const uint8_t raw[FRAME_HEAD], const struct frame_part *part, size_t n);
-
-/* Big-endian numbers, used by frame and token. */
-static inline void be_put(uint8_t *p, uint64_t v, unsigned bytes)
-{
-	while (bytes--) {
-		p[bytes] = (uint8_t)v;
-		v >>= 8;
-	}
-}
-static inline uint64_t be_get(const uint8_t *p, unsigned bytes)
-{
-	uint64_t v = 0;
-	for (unsigned i = 0; i < bytes; i++)
-		v = v << 8 | p[i];
-	return v;
-}
