@@ -17,7 +17,6 @@
 #include "base/str.h"
 #include "model/bind.h"
 #include "model/envlist.h"
-#include "model/hostlist.h"
 #include "model/idset.h"
 #include "stepd/affinity.h"
 #include "stepd/io.h"
@@ -71,17 +70,10 @@ char *affinity_kernel_list(const struct step *s, const char *ids)
 /* Abstract ids the step (a batch script: the job) has here. NULL: not told. */
 static const char *cpu_ids(const struct step *s)
 {
-	const Pb__Alloc *a = s->cred->job_alloc;
 	if (s->here && !s->batch)
 		return s->here->cpu_ids;
-	for (size_t i = 0; a && i < a->n_part; i++) {
-		struct hostlist hl = HOSTLIST_INIT;
-		bool ours = !hostlist_add(&hl, a->part[i]->nodes, NULL) && hostlist_find(&hl, s->node) >= 0;
-		hostlist_fini(&hl);
-		if (ours)
-			return a->part[i]->cpu_ids;
-	}
-	return NULL;
+	const Pb__NodeAlloc *part = step_job_part(s);
+	return part ? part->cpu_ids : NULL;
 }
 
 static void mask_text(const cpu_set_t *set, char *buf)

@@ -117,12 +117,10 @@ static void pids_add(pid_t **list, size_t *n, size_t *cap, pid_t pid)
 	(*list)[(*n)++] = pid;
 }
 
-/* The children of one process, by /proc/PID/task/TID/children of its main thread and others. */
-static void children_add(pid_t **list, size_t *n, size_t *cap, pid_t parent)
+/* Those a file of the kernel lists: cgroup.procs, children. */
+static void listed_add(const char *dir, const char *file, pid_t **list, size_t *n, size_t *cap)
 {
-	char dir[64];
-	snprintf(dir, sizeof dir, "/proc/%d/task/%d", (int)parent, (int)parent);
-	char *text = contain_read(dir, "children");
+	char *text = contain_read(dir, file);
 	for (char *at = text, *end; at && *at; at = end) {
 		long pid = strtol(at, &end, 10);
 		if (end == at)
@@ -130,6 +128,14 @@ static void children_add(pid_t **list, size_t *n, size_t *cap, pid_t parent)
 		pids_add(list, n, cap, (pid_t)pid);
 	}
 	free(text);
+}
+
+/* The children of one process, by /proc/PID/task/TID/children of its main thread and others. */
+static void children_add(pid_t **list, size_t *n, size_t *cap, pid_t parent)
+{
+	char dir[64];
+	snprintf(dir, sizeof dir, "/proc/%d/task/%d", (int)parent, (int)parent);
+	listed_add(dir, "children", list, n, cap);
 }
 
 static int pid_compare(const void *a, const void *b) { return *(const pid_t *)a < *(const pid_t *)b ? -1 : *(const pid_t *)a > *(const pid_t *)b; }
@@ -157,29 +163,16 @@ static void tasks_glob(const struct step *s, glob_t *ret)
 		ret->gl_pathc = 0;
 }
 
-/* Those listed in a cgroup.procs. */
-static void procs_add(const char *dir, pid_t **list, size_t *n, size_t *cap)
-{
-	char *text = contain_read(dir, "cgroup.procs");
-	for (char *at = text, *end; at && *at; at = end) {
-		long pid = strtol(at, &end, 10);
-		if (end == at)
-			break;
-		pids_add(list, n, cap, (pid_t)pid);
-	}
-	free(text);
-}
-
 pid_t *contain_pids(const struct step *s, size_t *ret_n)
 {
 	pid_t *list = NULL;
 	size_t n = 0, cap = 0;
 	if (s->cgroup) {
 		glob_t below;
-		procs_add(s->cgroup, &list, &n, &cap);
+		listed_add(s->cgroup, "cgroup.procs", &list, &n, &cap);
 		tasks_glob(s, &below);
 		for (size_t i = 0; i < below.gl_pathc; i++)
-			procs_add(below.gl_pathv[i], &list, &n, &cap);
+			listed_add(below.gl_pathv[i], "cgroup.procs", &list, &n, &cap);
 		globfree(&below);
 		tasks_add(s, &list, &n, &cap);
 	} else {

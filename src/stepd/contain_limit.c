@@ -11,7 +11,6 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "model/hostlist.h"
 #include "stepd/affinity.h"
 #include "stepd/contain.h"
 #include "stepd/contain_limit.h"
@@ -24,24 +23,10 @@
 
 /* --- shares --------------------------------------------------------------------------------------- */
 
-/* Our node's part of the job's allocation. */
-static const Pb__NodeAlloc *job_part(const struct step *s)
-{
-	const Pb__Alloc *a = s->cred->job_alloc;
-	for (size_t i = 0; a && i < a->n_part; i++) {
-		struct hostlist hl = HOSTLIST_INIT;
-		bool ours = !hostlist_add(&hl, a->part[i]->nodes, NULL) && hostlist_find(&hl, s->node) >= 0;
-		hostlist_fini(&hl);
-		if (ours)
-			return a->part[i];
-	}
-	return NULL;
-}
-
 /* MB of the job here; 0: no limit was given. */
 static uint64_t job_mem(const struct step *s)
 {
-	const Pb__NodeAlloc *part = job_part(s);
+	const Pb__NodeAlloc *part = step_job_part(s);
 	return part ? part->mem : s->here && s->here->has_job_mem ? s->here->job_mem : 0;
 }
 
@@ -135,7 +120,7 @@ static void cpus_write(const struct step *s, const char *dir, const char *ids)
 
 static void cpus_set(struct step *s, const char *job)
 {
-	const Pb__NodeAlloc *part = job_part(s);
+	const Pb__NodeAlloc *part = step_job_part(s);
 	if (!has_controller(s, "cpuset") || !is_on(s, "ConstrainCores"))
 		return;
 	if (!affinity_is_real(s)) {

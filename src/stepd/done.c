@@ -23,16 +23,11 @@ static void path_of(const struct step *s, const char *end, char *buf, size_t siz
 	snprintf(buf, size, "%s/done.%u.%u%s", s->start->spool_dir, s->job_id, s->step_id, end);
 }
 
-static void event_init(const struct step *s, Pb__StepdEvent *event)
+static void event_init(const struct step *s, Pb__StepdEvent *event, Pb__StepdEvent__Kind kind)
 {
 	pb__stepd_event__init(event);
-	event->has_status = event->has_job_id = event->has_step_id = event->has_uid = event->has_batch = event->has_started = true;
-	event->job_id = s->job_id;
-	event->step_id = s->step_id;
-	event->uid = s->uid;
-	event->batch = s->batch != NULL;
-	event->has_restarts = s->cred->job->has_restarts;
-	event->restarts = s->cred->job->restarts;
+	step_event_fill(s, event, kind);
+	event->has_status = event->has_started = true;
 	event->started = s->begun;
 }
 
@@ -51,8 +46,8 @@ static int put(const struct step *s, const Pb__StepdEvent *event)
 static int put_killed(struct step *s)
 {
 	Pb__StepdEvent event;
-	event_init(s, &event);
-	event.kind = PB__STEPD_EVENT__KIND__DONE;
+	event_init(s, &event, PB__STEPD_EVENT__KIND__DONE);
+	event.has_killed = event.killed = true;
 	event.status = SIGKILL;
 	event.text = (char *)"slurmstepd was killed";
 	return put(s, &event);
@@ -78,8 +73,7 @@ int done_begins(struct step *s)
 
 void done_fill(struct step *s, Pb__StepdEvent *event, Pb__StepUsage *usage)
 {
-	event_init(s, event);
-	event->kind = s->launch_error ? PB__STEPD_EVENT__KIND__FAILED : PB__STEPD_EVENT__KIND__DONE;
+	event_init(s, event, s->launch_error ? PB__STEPD_EVENT__KIND__FAILED : PB__STEPD_EVENT__KIND__DONE);
 	event->status = s->launch_error ? 256 : (uint32_t)task_worst_status(s);
 	event->has_error = s->launch_error != 0;
 	event->error = (uint32_t)s->launch_error;

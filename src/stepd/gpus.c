@@ -8,7 +8,6 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "model/envlist.h"
-#include "model/hostlist.h"
 #include "model/idset.h"
 #include "model/tres.h"
 #include "stepd/contain_limit.h"
@@ -129,23 +128,9 @@ static bool step_asked(const Pb__StepDesc *d)
 	return false;
 }
 
-/* Our node's part of the job. */
-static const Pb__NodeAlloc *part_of_node(const struct step *s)
-{
-	const Pb__Alloc *a = s->cred->job_alloc;
-	for (size_t i = 0; a && i < a->n_part; i++) {
-		struct hostlist hl = HOSTLIST_INIT;
-		bool ours = !hostlist_add(&hl, a->part[i]->nodes, NULL) && hostlist_find(&hl, s->node) >= 0;
-		hostlist_fini(&hl);
-		if (ours)
-			return a->part[i];
-	}
-	return NULL;
-}
-
 size_t gpus_devices(const struct step *s, Pb__GresAlloc ***ret)
 {
-	const Pb__NodeAlloc *part = part_of_node(s);
+	const Pb__NodeAlloc *part = step_job_part(s);
 	if (s->here && !s->batch && (job_asked(s) || step_asked(s->cred->desc))) {
 		*ret = s->here->gres;
 		return s->here->n_gres;
@@ -169,7 +154,7 @@ static char *visible_text(const struct step *s, const uint32_t *dev, size_t n, c
 
 void gpus_batch(const struct step *s, struct envlist *e)
 {
-	const Pb__NodeAlloc *part = part_of_node(s);
+	const Pb__NodeAlloc *part = step_job_part(s);
 	uint32_t dev[GPUS_MAX];
 	uint64_t count;
 	size_t n = part && contain_hides_devices(s) ? devices(part->gres, part->n_gres, dev, &count) : 0;

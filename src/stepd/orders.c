@@ -80,24 +80,12 @@ static bool send_all(struct step *s, const Pb__StepdEvent *event)
 	return sent;
 }
 
-static void event_fill(const struct step *s, Pb__StepdEvent *event, Pb__StepdEvent__Kind kind)
-{
-	event->kind = kind;
-	event->has_job_id = event->has_step_id = event->has_uid = event->has_batch = true;
-	event->job_id = s->job_id;
-	event->step_id = s->step_id;
-	event->uid = s->uid;
-	event->batch = s->batch != NULL;
-	event->has_restarts = s->cred->job->has_restarts;
-	event->restarts = s->cred->job->restarts;
-}
-
 /* Who and what runs here: the answer to STATUS. */
 static void status_send(struct step *s, struct peer *p)
 {
 	Pb__StepdEvent event = PB__STEPD_EVENT__INIT;
 	uint32_t *list = xcalloc(s->tasks * 2 + 1, sizeof *list);
-	event_fill(s, &event, PB__STEPD_EVENT__KIND__PIDS);
+	step_event_fill(s, &event, PB__STEPD_EVENT__KIND__PIDS);
 	event.pid = list;
 	event.task = list + s->tasks;
 	for (uint32_t i = 0; i < s->tasks; i++)
@@ -256,7 +244,7 @@ void orders_stop(struct step *s)
 void orders_send_kill_failed(struct step *s)
 {
 	Pb__StepdEvent event = PB__STEPD_EVENT__INIT;
-	event_fill(s, &event, PB__STEPD_EVENT__KIND__FAILED);
+	step_event_fill(s, &event, PB__STEPD_EVENT__KIND__FAILED);
 	event.text = s->stuck;
 	send_all(s, &event);
 }

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "model/hostlist.h"
 #include "stepd/attach.h"
 #include "stepd/contain.h"
 #include "stepd/contain_limit.h"
@@ -53,6 +54,31 @@ int step_fail_node(struct step *s, int error, const char *fmt, ...)
 	int rc = note(s, true, error, fmt, ap);
 	va_end(ap);
 	return rc;
+}
+
+void step_event_fill(const struct step *s, Pb__StepdEvent *event, Pb__StepdEvent__Kind kind)
+{
+	event->kind = kind;
+	event->has_job_id = event->has_step_id = event->has_uid = event->has_batch = true;
+	event->job_id = s->job_id;
+	event->step_id = s->step_id;
+	event->uid = s->uid;
+	event->batch = s->batch != NULL;
+	event->has_restarts = s->cred->job->has_restarts;
+	event->restarts = s->cred->job->restarts;
+}
+
+const Pb__NodeAlloc *step_job_part(const struct step *s)
+{
+	const Pb__Alloc *a = s->cred->job_alloc;
+	for (size_t i = 0; a && i < a->n_part; i++) {
+		struct hostlist hl = HOSTLIST_INIT;
+		bool ours = !hostlist_add(&hl, a->part[i]->nodes, NULL) && hostlist_find(&hl, s->node) >= 0;
+		hostlist_fini(&hl);
+		if (ours)
+			return a->part[i];
+	}
+	return NULL;
 }
 
 const char *step_conf(const struct step *s, const char *key)

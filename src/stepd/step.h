@@ -76,6 +76,8 @@ struct step {
 	bool kill_timer_on;
 };
 
+/* Our node's part of the job's allocation; NULL: not told. */
+const Pb__NodeAlloc *step_job_part(const struct step *s);
 /* A setting slurmd handed over; NULL when it is not set. */
 const char *step_conf(const struct step *s, const char *key);
 uint64_t step_conf_num(const struct step *s, const char *key, uint64_t fallback);
@@ -83,5 +85,7 @@ uint64_t step_conf_num(const struct step *s, const char *key, uint64_t fallback)
 int step_fail(struct step *s, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* The same, and it is the node that is at fault: it will be drained, and a batch job goes elsewhere. */
 int step_fail_node(struct step *s, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Who the event is of; the rest of it stays. */
+void step_event_fill(const struct step *s, Pb__StepdEvent *event, Pb__StepdEvent__Kind kind);
 /* All tasks of this node have ended, or could not be started: write the completion and leave. */
 void step_check_end(struct step *s);
