@@ -55,6 +55,7 @@ struct emu {
 	struct noded *n;
 	struct emu_node *node, *by_name;
 	size_t count, flying, flying_events;
+	size_t next;                     /* nodes before it have registered, or are looked at again by the timer */
 	struct emu_event *head, **tail;
 	uv_timer_t retry;
 	bool told;
@@ -120,7 +121,6 @@ static void run_forget(struct emu_run *run)
 			*at = run->next;
 			break;
 		}
-	run->timer.data = run;
 	uv_close((uv_handle_t *)&run->timer, run_closed);
 }
 
@@ -142,8 +142,7 @@ static void register_some(struct emu *e);
 static void lost(struct emu *e)
 {
 	for (size_t i = 0; i < e->count; i++)
-		e->node[i].registered = false;
-	uv_timer_again(&e->retry);
+		e->node[i].registered = false; /* the timer begins again */
 }
 
 static void on_event_taken(int code, const ProtobufCMessage *rsp, const char *detail, void *arg)
@@ -253,14 +252,15 @@ static void register_node(struct emu_node *node)
 
 static void register_some(struct emu *e)
 {
-	for (size_t i = 0; i < e->count && e->flying < REGISTER_AT_ONCE; i++)
-		if (!e->node[i].registered && !e->node[i].flying)
-			register_node(&e->node[i]);
+	for (; e->next < e->count && e->flying < REGISTER_AT_ONCE; e->next++)
+		if (!e->node[e->next].registered && !e->node[e->next].flying)
+			register_node(&e->node[e->next]);
 }
 
 static void on_retry(uv_timer_t *t)
 {
 	struct emu *e = t->data;
+	e->next = 0;
 	register_some(e);
 	events_push_out(e);
 }
@@ -309,14 +309,6 @@ static int run_start(struct emu_node *node, const Pb__BatchLaunch *b, struct err
 }
 
 /* --- calls ------------------------------------------------------------------------------------ */
-static void reply_result(struct wire_req *req, int code, const char *detail)
-{
-	Pb__Result rsp = PB__RESULT__INIT;
-	rsp.code = (uint32_t)abs(code);
-	rsp.detail = (char *)detail;
-	wire_reply(req, &rsp.base);
-}
-
 static void e_ping(struct emu_node *node, struct wire_req *req)
 {
 	Pb__NodeStatusRsp rsp = PB__NODE_STATUS_RSP__INIT;
@@ -367,7 +359,7 @@ static void e_signal(struct emu_node *node, struct wire_req *req)
 	struct emu_run *run = run_find(node, m->job_id);
 	if (run && m->signal != SIGCONT && m->signal != SIGSTOP && m->signal != SIGTSTP && m->signal != SIGCHLD && m->signal != SIGWINCH)
 		run_end(run, m->signal & 0x7f);
-	reply_result(req, run ? 0 : ESLURM_ALREADY_DONE, NULL);
+	handlers_reply(req, run ? 0 : ESLURM_ALREADY_DONE, NULL);
 }
 
 static void e_terminate(struct emu_node *node, struct wire_req *req)
@@ -376,14 +368,14 @@ static void e_terminate(struct emu_node *node, struct wire_req *req)
 	struct emu_run *run = run_find(node, m->job_id);
 	uint32_t job_id = m->job_id, restarts = m->restarts;
 	if (m->has_step_id) {
-		reply_result(req, ESLURM_ALREADY_DONE, NULL);
+		handlers_reply(req, ESLURM_ALREADY_DONE, NULL);
 		return;
 	}
 	if (run)
 		run_end(run, SIGTERM);
 	else
 		event_add(node, NULL, PB__NODE_EVENT__KIND__EPILOG_DONE, job_id, restarts, 0);
-	reply_result(req, 0, NULL);
+	handlers_reply(req, 0, NULL);
 }
 
 static void e_suspend(struct emu_node *node, struct wire_req *req)
@@ -398,26 +390,26 @@ static void e_suspend(struct emu_node *node, struct wire_req *req)
 		run->suspended = false;
 		uv_timer_start(&run->timer, on_run_over, run->left_ms, 0);
 	}
-	reply_result(req, run ? 0 : ESLURM_ALREADY_DONE, NULL);
+	handlers_reply(req, run ? 0 : ESLURM_ALREADY_DONE, NULL);
 }
 
 static void e_reconfig(struct emu_node *node, struct wire_req *req)
 {
 	if (!node->flying)
 		register_node(node);     /* what it is was read at the start */
-	reply_result(req, 0, NULL);
+	handlers_reply(req, 0, NULL);
 }
 
 static void e_nothing(struct emu_node *node, struct wire_req *req)
 {
 	(void)node;
-	reply_result(req, 0, NULL);
+	handlers_reply(req, 0, NULL);
 }
 
 static void e_shutdown(struct emu_node *node, struct wire_req *req)
 {
 	(void)node;
-	reply_result(req, 0, NULL);
+	handlers_reply(req, 0, NULL);
 	kill(getpid(), SIGTERM);
 }
 

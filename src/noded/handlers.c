@@ -23,7 +23,7 @@
 
 #define HELD_MAX 256
 
-static void reply_result(struct wire_req *req, int code, const char *detail)
+void handlers_reply(struct wire_req *req, int code, const char *detail)
 {
 	Pb__Result rsp = PB__RESULT__INIT;
 	rsp.code = (uint32_t)abs(code);
@@ -92,7 +92,7 @@ static void h_signal(struct noded *n, struct wire_req *req)
 	const Pb__SignalReq *m = (const Pb__SignalReq *)wire_req_msg(req);
 	size_t count = 0;
 	if (m->signal == 0 || m->signal > (uint32_t)SIGRTMAX) {
-		reply_result(req, ESLURM_PROTOCOL, "no such signal");
+		handlers_reply(req, ESLURM_PROTOCOL, "no such signal");
 		return;
 	}
 	for (struct node_step *st = n->steps; st; st = st->next) {
@@ -109,18 +109,18 @@ static void h_signal(struct noded *n, struct wire_req *req)
 		steps_order(st, &order);
 		count++;
 	}
-	reply_result(req, count ? 0 : ESLURM_ALREADY_DONE, NULL);
+	handlers_reply(req, count ? 0 : ESLURM_ALREADY_DONE, NULL);
 }
 
 static void h_terminate(struct noded *n, struct wire_req *req)
 {
 	const Pb__TerminateReq *m = (const Pb__TerminateReq *)wire_req_msg(req);
 	if (m->has_step_id && !steps_find(n, m->job_id, m->step_id)) {
-		reply_result(req, ESLURM_ALREADY_DONE, NULL);
+		handlers_reply(req, ESLURM_ALREADY_DONE, NULL);
 		return;
 	}
 	jobs_terminate(n, m);
-	reply_result(req, 0, NULL);            /* last: the message lives only as long as the call */
+	handlers_reply(req, 0, NULL);            /* last: the message lives only as long as the call */
 }
 
 static void order_job(struct noded *n, struct wire_req *req, uint32_t job_id, const uint32_t *step_id, const Pb__StepdOrder *order)
@@ -131,7 +131,7 @@ static void order_job(struct noded *n, struct wire_req *req, uint32_t job_id, co
 			steps_order(st, order);
 			count++;
 		}
-	reply_result(req, count ? 0 : ESLURM_ALREADY_DONE, NULL);
+	handlers_reply(req, count ? 0 : ESLURM_ALREADY_DONE, NULL);
 }
 
 static void h_suspend(struct noded *n, struct wire_req *req)
@@ -161,11 +161,11 @@ static void h_attach(struct noded *n, struct wire_req *req)
 	struct node_step *st = steps_find(n, m->job_id, m->step_id);
 	Pb__StepdOrder order = PB__STEPD_ORDER__INIT;
 	if (!st || !st->known) {
-		reply_result(req, ESLURM_ALREADY_DONE, NULL);
+		handlers_reply(req, ESLURM_ALREADY_DONE, NULL);
 		return;
 	}
 	if (id->uid != st->uid && id->uid && id->uid != n->slurm_uid) {
-		reply_result(req, ESLURM_ACCESS_DENIED, NULL);
+		handlers_reply(req, ESLURM_ACCESS_DENIED, NULL);
 		return;
 	}
 	order.kind = PB__STEPD_ORDER__KIND__ATTACH;
@@ -175,7 +175,7 @@ static void h_attach(struct noded *n, struct wire_req *req)
 	order.attach_key = m->key;
 	log_info("sattach to step %u.%u by uid %u", m->job_id, m->step_id, id->uid);
 	steps_order(st, &order);
-	reply_result(req, 0, NULL);
+	handlers_reply(req, 0, NULL);
 }
 
 static void h_reboot(struct noded *n, struct wire_req *req)
@@ -183,14 +183,14 @@ static void h_reboot(struct noded *n, struct wire_req *req)
 	const char *program = conf_str(n->conf, CONF_RebootProgram);
 	struct envlist env = ENVLIST_INIT;
 	if (!program || !*program) {
-		reply_result(req, ESLURM_NO_REBOOT_PROGRAM, NULL);
+		handlers_reply(req, ESLURM_NO_REBOOT_PROGRAM, NULL);
 		return;
 	}
 	log_info("rebooting the node by %s", program);
 	script_env_job(n, NULL, 0, "reboot", &env);
 	script_run_one(n, program, env.var, 0, NULL, NULL);
 	envlist_fini(&env);
-	reply_result(req, 0, NULL);
+	handlers_reply(req, 0, NULL);
 }
 
 static void h_reconfig(struct noded *n, struct wire_req *req)
@@ -201,7 +201,7 @@ static void h_reconfig(struct noded *n, struct wire_req *req)
 		log_error("%s; the old configuration stays in force", err.line);
 	else
 		log_info("configuration read again");
-	reply_result(req, rc, rc < 0 ? err.line : NULL);
+	handlers_reply(req, rc, rc < 0 ? err.line : NULL);
 	if (!rc)
 		registration_again(n);
 }
@@ -210,7 +210,7 @@ static void h_shutdown(struct noded *n, struct wire_req *req)
 {
 	(void)n;
 	log_info("slurmctld asks this slurmd to stop");
-	reply_result(req, 0, NULL);
+	handlers_reply(req, 0, NULL);
 	kill(getpid(), SIGTERM);
 }
 

@@ -380,7 +380,7 @@ void jobs_terminate(struct noded *n, const Pb__TerminateReq *req)
 
 static const char stepd_killed[] = "slurmstepd was killed";
 
-static bool is_killed(const Pb__StepdEvent *event) { return !event || (event->text && !strcmp(event->text, stepd_killed)); }
+static bool is_killed(const Pb__StepdEvent *event) { return !event || (event->has_killed && event->killed); }
 
 /* What slurmctld is told of a step's end. */
 static void report_end(struct noded *n, const struct node_step *st, const Pb__StepdEvent *event, bool clean)

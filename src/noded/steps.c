@@ -335,7 +335,8 @@ static int will_make(struct noded *n, const Pb__StepdStart *start, struct error 
 	uint8_t buf[256];
 	char path[3072];
 	will.kind = PB__STEPD_EVENT__KIND__DONE;
-	will.has_status = will.has_job_id = will.has_step_id = will.has_uid = will.has_batch = will.has_restarts = will.has_started = true;
+	will.has_status = will.has_job_id = will.has_step_id = will.has_uid = will.has_batch = will.has_restarts = will.has_started = will.has_killed = true;
+	will.killed = true;
 	will.status = SIGKILL;
 	will.text = (char *)"slurmstepd was killed";
 	will.job_id = c->job_id;
