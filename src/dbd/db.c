@@ -13,6 +13,9 @@
 
 #include "base/alloc.h"
 #include "dbd/dbd.h"
+#include "store/wal.h"
+
+#define LOG_BYTES ((size_t)1000 * (4096 + 24) + (1 << 20)) /* what SQLite lets the log come to, and one batch more */
 
 struct migration { const char *up, *down; };
 static const struct migration migrations[] = {
@@ -172,6 +175,7 @@ int db_open(const char *path, struct db **ret, struct error *err)
 		db_close(d);
 		return rc;
 	}
+	wal_reserve(d->sql, LOG_BYTES);
 	*ret = d;
 	return 0;
 }

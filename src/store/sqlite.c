@@ -21,8 +21,10 @@
 #include "base/daemon.h"
 #include "base/log.h"
 #include "store/store_impl.h"
+#include "store/wal.h"
 
 #define WAL_PAGES 4000          /* checkpoint after so many: 16 MB, a few hundred milliseconds of full load */
+#define WAL_BYTES ((size_t)WAL_PAGES * (4096 + 24) + 65536) /* pages with their frame heads, and the commit that crosses the mark */
 
 static const char *const table_name[STORE_TABLES] = { "meta", "job", "script", "node", "part", "step", "dbd_queue", "resv" };
 
@@ -304,7 +306,7 @@ static void sqlite_close(struct store *base)
 
 static const struct store_ops sqlite_ops = { sqlite_commit, sqlite_scan, sqlite_get, sqlite_clear, sqlite_close };
 
-int store_open_sqlite_vfs(const char *path, const char *vfs, struct store **ret, struct error *err)
+int store_open_sqlite_vfs(const char *path, const char *vfs, size_t log_bytes, struct store **ret, struct error *err)
 {
 	struct sqlite_store *s = xcalloc(1, sizeof *s);
 	s->base.ops = &sqlite_ops;
@@ -328,11 +330,12 @@ int store_open_sqlite_vfs(const char *path, const char *vfs, struct store **ret,
 		sqlite_close(&s->base);
 		return rc;
 	}
+	wal_reserve(s->writer, log_bytes);
 	*ret = &s->base;
 	return 0;
 }
 
 int store_open_sqlite(const char *path, struct store **ret, struct error *err)
 {
-	return store_open_sqlite_vfs(path, NULL, ret, err);
+	return store_open_sqlite_vfs(path, NULL, WAL_BYTES, ret, err);
 }

@@ -17,8 +17,8 @@ struct store_put { enum store_table table; uint64_t key; const void *data; size_
 struct store;
 /* -EBUSY: another controller has it; -EREMOTE: on a network file system. */
 int store_open_sqlite(const char *path, struct store **ret, struct error *err);
-/* The same on a named SQLite VFS (tests: a file layer that forgets what was not synced). */
-int store_open_sqlite_vfs(const char *path, const char *vfs, struct store **ret, struct error *err);
+/* The same on a named SQLite VFS (tests: a file layer that forgets what was not synced), with `log_bytes` set aside for the log. */
+int store_open_sqlite_vfs(const char *path, const char *vfs, size_t log_bytes, struct store **ret, struct error *err);
 struct store *store_open_memory(void);
 /* 0, or -ESLURM_STORE_FULL: nothing of the batch was kept and the same call may be made again. */
 int store_commit(struct store *s, const struct store_put *put, size_t n, struct error *err);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -146,6 +147,34 @@ static void test_migrate_back(void **state)
 	assert_non_null(strstr(err.line, "newer"));
 }
 
+/* The log has its room from the start, keeps it, and what a commit writes goes into it. */
+static void test_log_room(void **state)
+{
+	struct error err;
+	struct stat before, after;
+	char log[160], data[4000] = { 1 };
+	snprintf(log, sizeof log, "%s-wal", file);
+	struct store *s = open_it();
+	assert_int_equal(stat(log, &before), 0);
+	assert_true(before.st_blocks * 512 > 16000000);
+	for (uint64_t key = 1; key <= 50; key++) {
+		struct store_put p = { STORE_JOB, key, data, sizeof data, false };
+		assert_int_equal(store_commit(s, &p, 1, &err), 0);
+	}
+	assert_int_equal(stat(log, &after), 0);
+	assert_int_equal(after.st_size, before.st_size);
+	store_close(s);
+	assert_int_equal(stat(log, &after), 0);
+	assert_int_equal(after.st_size, before.st_size);
+	size_t len;
+	void *found;
+	s = open_it();
+	assert_int_equal(store_get(s, STORE_JOB, 50, &found, &len, &err), 0);
+	assert_int_equal(len, sizeof data);
+	free(found);
+	store_close(s);
+}
+
 /* A limit on file size stands for a full disk where we may not mount one: writes beyond it fail the same way. */
 static void test_full(void **state)
 {
@@ -213,6 +242,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sqlite, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_not_a_store, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_migrate_back, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_log_room, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_full, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_full_tmpfs, make_dir, remove_dir),
 	};
