@@ -69,6 +69,30 @@ static void check_steps(const struct core *c, const struct core_job *j)
 	}
 }
 
+/* Its nodes are all of one set of --constraint or --prefer, and as many of each counted part as are asked for. */
+static bool in_set(const struct feature_set *set, const struct bitset *nodes)
+{
+	bool ok = bitset_subset(nodes, set->in) && bitset_count(nodes) >= set->counted;
+	for (uint32_t i = 0; i < set->count_n; i++)
+		ok = ok && bitset_count_and(nodes, set->count[i].of) >= set->count[i].n;
+	return ok;
+}
+
+static void check_rules(const struct core *c, const struct core_job *j)
+{
+	const struct shape *s = j->shape;
+	struct bitset *nodes = bitset_create(c->node_n);
+	bool ok = !s->sets.n;
+	for (uint32_t i = 0; i < j->alloc->n; i++)
+		bitset_set(nodes, j->alloc->on[i].node);
+	for (uint32_t i = 0; i < s->sets.n; i++)
+		ok = ok || in_set(&s->sets.set[i], nodes);
+	assert(ok);
+	for (uint32_t p = 0; p < s->part_n; p++)
+		assert(!s->part[p] || s->part[p]->index != j->part || !s->able[p] || bitset_subset(nodes, s->able[p]));
+	bitset_destroy(nodes);
+}
+
 static void check_alloc(const struct core *c, const struct core_job *j)
 {
 	uint32_t left = 0, cpus = 0;
@@ -82,6 +106,8 @@ static void check_alloc(const struct core *c, const struct core_job *j)
 		assert(left == j->alloc->n && !(j->flags & JOBF_COMPLETING));
 	else
 		assert(left > 0 && (j->flags & JOBF_COMPLETING));
+	if (j->alloc->config_gen == c->config_gen && j->shape->config_gen == c->config_gen)
+		check_rules(c, j);
 	check_steps(c, j);
 }
 

@@ -3,12 +3,11 @@
  * can be had. A node's share of tasks: the first is filled, those behind get one at least; --spread-job deals them out evenly. */
 #include <stdlib.h>
 
+#include "core/choose.h"
 #include "core/state.h"
 
 /* Now, and there are promises on the node. */
 static bool spares(const struct when *w, const struct core_node *n) { return w->j && !w->start_ms && n->plan_n; }
-
-struct option { uint32_t node, tasks, gpus; };
 
 static uint32_t tasks_on(const struct shape *s, uint32_t nodes)
 {
@@ -63,8 +62,6 @@ static struct fit *share_out(struct core *c, const struct shape *s, const struct
 	return f;
 }
 
-struct pick { struct option *o; uint32_t n; uint64_t tasks, gpus; };
-
 static uint32_t need_gpus(const struct shape *s)
 {
 	uint64_t n = 0;
@@ -73,12 +70,12 @@ static uint32_t need_gpus(const struct shape *s)
 	return (uint32_t)n;
 }
 
-static bool pick_enough(const struct shape *s, const struct pick *p)
+bool pick_enough(const struct shape *s, const struct pick *p)
 {
 	return p->n >= s->min_nodes && p->tasks >= s->tasks && p->gpus >= need_gpus(s);
 }
 
-static void pick_sum(struct pick *p)
+void pick_sum(struct pick *p)
 {
 	p->tasks = p->gpus = 0;
 	for (uint32_t i = 0; i < p->n; i++) {
@@ -133,7 +130,7 @@ static bool option_of(struct core *c, const struct shape *s, uint32_t node, cons
 }
 
 /* How many nodes are wanted where more than the fewest are welcome. */
-static uint32_t want_nodes(const struct shape *s)
+uint32_t pick_wanted(const struct shape *s)
 {
 	uint32_t most = s->max_nodes, each = s->per_node ? s->per_node : 1;
 	if (!s->many_nodes)
@@ -158,7 +155,7 @@ static bool pick_contiguous(struct core *c, const struct shape *s, const struct 
 		}
 		p->o[p->n++] = o;
 		pick_sum(p);
-		if (pick_enough(s, p) && p->n >= want_nodes(s))
+		if (pick_enough(s, p) && p->n >= pick_wanted(s))
 			return true;
 	}
 	return false;
@@ -178,7 +175,7 @@ static bool pick_add(struct core *c, const struct shape *s, uint32_t node, const
 	p->o[p->n++] = o;
 	p->tasks += o.tasks;
 	p->gpus += o.gpus;
-	return p->n <= s->max_nodes && p->n >= want_nodes(s) && !alone && pick_enough(s, p);
+	return p->n <= s->max_nodes && p->n >= pick_wanted(s) && !alone && pick_enough(s, p);
 }
 
 /* The order in which nodes are looked at, where it is not that of their index. NULL: it is. */
@@ -222,7 +219,7 @@ static bool pick_plain(struct core *c, const struct shape *s, const struct bitse
 		bitset_for(s->required, i)
 			if (!bitset_has(cand, i) || (pick_add(c, s, i, w, p, false), p->n == 0 || p->o[p->n - 1].node != i))
 				return false;
-		if (pick_enough(s, p) && p->n >= want_nodes(s))
+		if (pick_enough(s, p) && p->n >= pick_wanted(s))
 			return true;
 	}
 	if (pick_all(c, s, cand, w, p, alone))
@@ -243,12 +240,29 @@ static bool pick_plain(struct core *c, const struct shape *s, const struct bitse
 	return !s->required && pick_largest(s, p);
 }
 
-uint32_t place_choose(struct core *c, const struct shape *s, const struct bitset *cand, const struct when *w, struct fit **ret)
+/* All nodes that will do, those named by --nodelist first. False: one of these will not. */
+bool pick_gather(struct core *c, const struct shape *s, const struct bitset *cand, const struct when *w, struct pick *p, uint32_t *ret_named)
+{
+	struct shape all = *s;
+	*ret_named = 0;
+	if (s->required)
+		bitset_for(s->required, i) {
+			if (!bitset_has(cand, i) || !option_of(c, s, i, w, &p->o[p->n]))
+				return false;
+			p->n++;
+		}
+	*ret_named = p->n;
+	all.max_nodes = 0; /* never enough: none is left out */
+	(void)pick_all(c, &all, cand, w, p, false);
+	return true;
+}
+
+static uint32_t choose_in(struct core *c, const struct shape *s, const struct bitset *cand, const struct feature_set *set, const struct when *w, struct fit **ret)
 {
 	if (bitset_count(cand) < s->min_nodes)
 		return 0;
 	struct pick p = { .o = xmalloc((bitset_count(cand) + 1) * sizeof *p.o) };
-	bool ok = s->contiguous ? pick_contiguous(c, s, cand, w, &p) : pick_plain(c, s, cand, w, &p);
+	bool ok = set && set->count_n ? pick_counted(c, s, cand, set, w, &p) : s->contiguous ? pick_contiguous(c, s, cand, w, &p) : pick_plain(c, s, cand, w, &p);
 	c->tries++;
 	if (ok) {
 		pick_order(&p);
@@ -258,3 +272,16 @@ uint32_t place_choose(struct core *c, const struct shape *s, const struct bitset
 	return ok ? p.n : 0;
 }
 
+uint32_t place_choose(struct core *c, const struct shape *s, const struct bitset *cand, const struct when *w, struct fit **ret)
+{
+	uint32_t n = 0;
+	if (!s->sets.n)
+		return choose_in(c, s, cand, NULL, w, ret);
+	for (uint32_t i = 0; !n && i < s->sets.n; i++) {
+		struct bitset *b = bitset_copy(cand);
+		bitset_and(b, s->sets.set[i].in);
+		n = choose_in(c, s, b, &s->sets.set[i], w, ret);
+		bitset_destroy(b);
+	}
+	return n;
+}

@@ -232,6 +232,7 @@ struct alloc *alloc_build(struct core *c, const struct shape *s, const struct co
 	a->user_only = s->user_only || (p && p->user_only);
 	a->share = part_shares(s, p);
 	a->resv_id = when->in ? when->in->id : 0;
+	a->config_gen = c->config_gen;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct core_node *node = c->node[f[i].node];
 		a->on[i] = (struct alloc_on){ .node = f[i].node, .cpus = f[i].cpus, .tasks = f[i].tasks, .mem = f[i].mem, .bits = a->words_n };

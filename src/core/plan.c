@@ -185,7 +185,7 @@ static bool ready_enough(const struct search *q)
 static void ready_trim(struct search *q, const struct seen *seen, uint32_t n)
 {
 	const struct shape *s = q->s;
-	if (s->required || s->contiguous || s->many_nodes || q->try_at)
+	if (s->required || s->contiguous || s->many_nodes || s->sets.n || q->try_at)
 		return;
 	for (uint32_t i = 0; i < n && q->nodes > s->min_nodes; i++) {
 		if (q->tasks < s->tasks + seen[i].tasks || q->gpus < gpus_wanted(s) + seen[i].gpus || seen[i].ms == q->latest_ms)
@@ -207,7 +207,7 @@ static struct promise *ready_try(struct core *c, struct search *q, const struct 
 	uint32_t k = place_choose(c, q->s, q->ready, &w, &f);
 	c->work += 2 * q->nodes;
 	if (q->fresh)
-		q->try_at = q->nodes + 1 + q->nodes / 2;
+		q->try_at = q->nodes + 1 + q->nodes / (q->s->sets.n ? 16 : 2);
 	if (!k)
 		return NULL;
 	if (m)

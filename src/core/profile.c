@@ -13,7 +13,7 @@ static struct shape *active_next(const struct core *c, struct shape *s)
 
 static bool shape_is_plain(const struct core *c, const struct shape *s, const struct bitset *all)
 {
-	if (s->part_n != 1 || !s->part[0] || !s->able[0] || !bitset_equal(s->able[0], all) || s->min_nodes != s->max_nodes || s->required || s->contiguous || s->least_min || part_shares(s, s->part[0]))
+	if (s->part_n != 1 || !s->part[0] || !s->able[0] || !bitset_equal(s->able[0], all) || s->min_nodes != s->max_nodes || s->required || s->contiguous || s->sets.n || s->least_min || part_shares(s, s->part[0]))
 		return false;
 	return s->exclusive || (!s->overcommit && s->cpus_per_task >= c->node[bitset_next(all, 0)]->cpus && s->tasks == s->min_nodes);
 }

@@ -9,7 +9,7 @@
 	X(min_cpus_node) X(sockets_per_node) X(cores_per_socket) X(threads_per_core) X(mem_per_node) X(mem_per_cpu) X(tmp_disk) \
 	X(time_limit_min) X(time_min_min) X(ntasks_per_tres) X(contiguous) X(overcommit) X(spread_job) X(use_min_nodes) X(oversubscribe)
 #define KEY_STRINGS(X) X(partition) X(tres_per_job) X(tres_per_node) X(tres_per_socket) X(tres_per_task) X(cpus_per_tres) X(mem_per_tres) \
-	X(features) X(req_nodes) X(exc_nodes) X(exclusive) X(licenses) X(distribution) X(gres_flags)
+	X(features) X(prefer) X(req_nodes) X(exc_nodes) X(exclusive) X(licenses) X(distribution) X(gres_flags)
 
 /* Nodes shared only with jobs of the same user: then it matters whose job it is. */
 static bool by_user(const struct core *c, const Pb__JobDesc *d)
@@ -211,7 +211,8 @@ static int shape_fill(struct core *c, struct shape *s, const Pb__JobDesc *d, str
 	s->cpus_per_gpu = (uint32_t)n;
 	if ((r = per_gpu(d->mem_per_tres, "mem-per-tres", &s->mem_per_gpu, err)) < 0)
 		return r;
-	s->features = xstrdup_null(d->features);
+	s->features = xstrdup_null(d->features && d->features[0] ? d->features : NULL);
+	s->prefer = xstrdup_null(d->prefer && d->prefer[0] ? d->prefer : NULL);
 	s->req_nodes = xstrdup_null(d->req_nodes);
 	s->exc_nodes = xstrdup_null(d->exc_nodes);
 	s->resv_key = xstrdup_null(d->reservation && d->reservation[0] ? d->reservation : NULL);
@@ -265,7 +266,9 @@ static void shape_free(struct core *c, struct shape *s)
 	}
 	bitset_destroy(s->required);
 	license_wants_fini(&s->lic);
+	features_fini(&s->sets);
 	free(s->features);
+	free(s->prefer);
 	free(s->req_nodes);
 	free(s->exc_nodes);
 	free(s->resv_key);
@@ -283,14 +286,40 @@ void shapes_follow_parts(struct core *c)
 			s->part[p] = part_find(c, s->part_names[p]);
 }
 
+/* What --prefer and --constraint leave. NULL: all nodes. */
+static int shape_features(struct core *c, struct shape *s, struct bitset **ret, struct error *err)
+{
+	struct error own = { 0 };
+	*ret = NULL;
+	features_fini(&s->sets);
+	s->preferred = 0;
+	if (s->prefer && features_parse(c, s->prefer, &s->sets, &own) < 0)
+		return error_set(err, ESLURM_INVALID_PREFER, "%s", own.line);
+	s->preferred = s->sets.n;
+	if ((s->features || s->prefer) && features_parse(c, s->features, &s->sets, err) < 0)
+		return -ESLURM_INVALID_FEATURE;
+	if (!s->sets.n)
+		return 0;
+	*ret = bitset_create(c->node_n);
+	for (uint32_t i = 0; i < s->sets.n; i++)
+		bitset_or(*ret, s->sets.set[i].in);
+	const struct feature_set *last = &s->sets.set[s->sets.n - 1];
+	if (s->max_nodes < last->counted && !s->nodes_set)
+		s->max_nodes = last->counted;
+	if (s->min_nodes < last->counted && last->counted <= s->max_nodes)
+		s->min_nodes = last->counted;
+	if (s->sets.n == 1 && !last->count_n)
+		features_fini(&s->sets);
+	return 0;
+}
+
 /* The nodes of each partition that could serve a part of the request if they were empty. */
 static int shape_able(struct core *c, struct shape *s, struct error *err)
 {
 	struct bitset *feat = NULL, *exc = NULL, *req = NULL;
 	int r = 0;
 	s->failed_gen = 0;
-	if (s->features && s->features[0])
-		r = feature_match(c, s->features, &feat, err);
+	r = shape_features(c, s, &feat, err);
 	if (r >= 0 && s->exc_nodes && s->exc_nodes[0])
 		r = nodes_bitset(c, s->exc_nodes, &exc, err);
 	if (r >= 0 && s->req_nodes && s->req_nodes[0])
@@ -421,12 +450,29 @@ static void explain(struct core *c, struct shape *s, const struct core_part *p, 
 		error_set(err, code, "%u CPUs on one node are asked for, the largest node of partition \"%s\" has %u", want_cpus, p->rec->name, cpus);
 	else if (want_gpus > gpus)
 		error_set(err, code, "%u GPUs on one node are asked for, nodes of partition \"%s\" have at most %u", want_gpus, p->rec->name, gpus);
-	else if (s->features && s->features[0])
+	else if (s->prefer)
+		error_set(err, code, "the nodes of partition \"%s\" with the preferred features \"%s\" cannot serve it", p->rec->name, s->prefer);
+	else if (s->features)
 		error_set(err, code, "no node of partition \"%s\" has what is asked for together with the features \"%s\"", p->rec->name, s->features);
 	else if (s->exc_nodes && s->exc_nodes[0])
 		error_set(err, code, "--exclude=%s leaves too few of the %u nodes of partition \"%s\"", s->exc_nodes, left, p->rec->name);
 	else
 		error_set(err, code, "no node of partition \"%s\" has the sockets, cores, GPUs or disk asked for", p->rec->name);
+}
+
+/* Could it be placed on empty nodes, with what it prefers and without? */
+static bool possible_in(struct core *c, struct shape *s, uint32_t p, bool each)
+{
+	struct features all = s->sets, half[2] = { { all.set, s->preferred }, { all.set + s->preferred, all.n - s->preferred } };
+	bool ok = true;
+	for (uint32_t i = each && s->preferred ? 0 : 1; ok && i < 2; i++) {
+		struct fit *f = NULL;
+		s->sets = each && s->preferred ? half[i] : all;
+		ok = place_choose(c, s, s->able[p], &(struct when){ .part = s->part[p] }, &f) > 0;
+		free(f);
+	}
+	s->sets = all;
+	return ok;
 }
 
 /* 0: some partition could serve it. A positive reason: it may wait for the partition to change. Negative: no node ever can. */
@@ -436,7 +482,6 @@ int shape_check_possible(struct core *c, struct shape *s, struct error *err)
 	struct core_part *last = NULL;
 	for (uint32_t p = 0; p < s->part_n; p++) {
 		const struct core_part *part = s->part[p];
-		struct fit *f = NULL;
 		if (!part || !s->able[p])
 			continue;
 		last = s->part[p];
@@ -447,10 +492,10 @@ int shape_check_possible(struct core *c, struct shape *s, struct error *err)
 		}
 		if (bitset_empty(s->able[p]) || (s->required && !bitset_subset(s->required, s->able[p])))
 			continue;
-		if (place_choose(c, s, s->able[p], &(struct when){ .part = part }, &f)) {
-			free(f);
+		if (possible_in(c, s, p, err != NULL))
 			return 0;
-		}
+		if (s->sets.n && (!s->nodes_set || s->min_nodes <= bitset_count(part->nodes)))
+			continue; /* nodes enough, but not with these features */
 		if (s->min_nodes > bitset_count(part->nodes))
 			best = REASON_PARTITION_NODE_LIMIT;
 		else if (!s->job.n && !s->exc_nodes && best < 0 && !s->nodes_set)

@@ -140,6 +140,12 @@ struct license { uint32_t name, total, used; };
 enum { PRIO_TRES_MAX = 16 };
 struct prio_tres { uint32_t name; double weight; };  /* atom */
 
+/* feature.c: nodes of which a job's may be: all of `in`, and so many of each `of`, each node counted once. */
+enum { FEATURE_MEMBERS_MAX = 32 };
+struct feature_count { struct bitset *of; uint32_t n; };
+struct feature_set { struct bitset *in; uint32_t count_n, counted; struct feature_count *count; }; /* counted: the sum of them */
+struct features { struct feature_set *set; uint32_t n; };
+
 /* What placement needs to know; equal requests share one. Key: the packed JobDesc with only these fields, and part_mask. */
 struct shape {
 	UT_hash_handle hh;
@@ -161,7 +167,9 @@ struct shape {
 	struct wants job, node, task, socket;
 	uint32_t cpus_per_gpu;
 	uint64_t mem_per_gpu;
-	char *features, *req_nodes, *exc_nodes;
+	char *features, *prefer, *req_nodes, *exc_nodes;
+	struct features sets;       /* its nodes are all of one of them, the best first; none: able says it all */
+	uint32_t preferred;         /* so many of them are from --prefer */
 	struct lic_wants lic;
 	bool lic_short;             /* its head lacks a license */
 	char *resv_key;             /* reservations its jobs name, or are let into (resv_key); NULL: none */
@@ -211,6 +219,7 @@ struct alloc_on {
 struct alloc {
 	uint32_t n, cpus;
 	uint32_t resv_id;           /* placed in this reservation; 0: in none */
+	uint64_t config_gen;        /* configuration it was placed under; 0: not by this controller */
 	bool exclusive, user_only, share;
 	uint32_t left;              /* entries not ON_FREE */
 	uint64_t *words;
@@ -511,6 +520,8 @@ void shape_refresh(struct core *c, struct shape *s);
 void shape_refresh_all(struct core *c);      /* partitions were made anew or removed: running and ended jobs' shapes point to them, too */
 int shape_check_possible(struct core *c, struct shape *s, struct error *err);
 /* feature.c */
+void features_fini(struct features *f);
+int features_parse(struct core *c, const char *expr, struct features *f, struct error *err);
 int feature_match(struct core *c, const char *expr, struct bitset **ret, struct error *err);
 
 /* place.c */

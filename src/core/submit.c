@@ -138,7 +138,7 @@ static void answer_job(struct core *c, const struct core_event *ev, struct core_
 struct refused { size_t offset; const char *option; };
 #define NOT_YET(f, option) { offsetof(Pb__JobDesc, f), option }
 static const struct refused refused_strings[] = {
-	NOT_YET(prefer, "--prefer"), NOT_YET(batch_features, "--batch"),
+	NOT_YET(batch_features, "--batch"),
 	NOT_YET(cluster_features, "--cluster-constraint"), NOT_YET(resources, "--resources"), NOT_YET(bcast, "--bcast"),
 };
 

@@ -18,7 +18,7 @@ static struct bitset *candidates(struct hint *h, const struct core_part *part, b
 	const struct shape *s = &h->s;
 	struct bitset *b = bitset_copy(part->nodes), *x = NULL;
 	bitset_and(b, h->w->c->up);
-	if (features && s->features && s->features[0] && feature_match(h->w->c, s->features, &x, NULL) >= 0) {
+	if (features && !s->sets.n && s->features && feature_match(h->w->c, s->features, &x, NULL) >= 0) {
 		bitset_and(b, x);
 		bitset_destroy(x);
 	}
@@ -161,6 +161,8 @@ static void hint_lists(struct hint *h)
 		struct bitset *b = candidates(h, keep.part[h->p], !row[i].features, !row[i].exclude);
 		h->s.required = row[i].nodelist ? NULL : keep.required;
 		h->s.exclusive = !row[i].whole && keep.exclusive;
+		if (row[i].features)
+			h->s.sets.n = 0;
 		if (starts(h, b))
 			why_hint_add(h->w, row[i].code, "%s", row[i].text);
 		h->s = keep;

@@ -10,6 +10,7 @@
 #define PARTS_MAX 32
 #define HOLDERS_SHOWN 8
 #define GROUPS_SHOWN 6
+#define SETS_SHOWN 16
 
 enum part_kind { P_STATE, P_FEATURES, P_EXCLUDE, P_NODELIST, P_GEOMETRY, P_TMP, P_CPUS, P_MEMORY, P_WHOLE, P_GRES, P_TOGETHER };
 static const char *const kind_name[] = { "state", "features", "exclude", "nodelist", "geometry", "tmp", "cpus", "memory", "whole_node", "gres", "together" };
@@ -70,8 +71,10 @@ static void parts_make(struct count *k)
 	uint32_t cpus = s->overcommit ? 1 : s->cpus_per_task * (s->per_node && !s->tasks_set ? s->per_node : 1);
 	cpus = s->min_cpus > cpus ? s->min_cpus : cpus;
 	(void)part_add(k, P_STATE, xstrdup("up, answering, not drained"), 0);
-	if (s->features && s->features[0])
+	if (s->features && !s->prefer)
 		(void)part_add(k, P_FEATURES, xasprintf("features %s", s->features), 0);
+	else if (s->features)
+		(void)part_add(k, P_FEATURES, xasprintf("features %s, or rather %s", s->features, s->prefer), 0);
 	if (s->exc_nodes && s->exc_nodes[0])
 		(void)part_add(k, P_EXCLUDE, xasprintf("not in --exclude=%s", s->exc_nodes), 0);
 	if (s->req_nodes && s->req_nodes[0])
@@ -160,7 +163,11 @@ static void count_now(struct count *k, struct core_node *n)
 static void count_lists(struct count *k)
 {
 	const struct shape *s = k->s;
-	if (s->features && s->features[0])
+	if (s->sets.n) {
+		k->feat = bitset_create(k->w->c->node_n);
+		for (uint32_t i = 0; i < s->sets.n; i++)
+			bitset_or(k->feat, s->sets.set[i].in);
+	} else if (s->features)
 		(void)feature_match(k->w->c, s->features, &k->feat, NULL);
 	if (s->exc_nodes && s->exc_nodes[0])
 		(void)nodes_bitset(k->w->c, s->exc_nodes, &k->exc, NULL);
@@ -211,24 +218,56 @@ static void count_fini(struct count *k)
 	bitset_destroy(k->kept);
 }
 
+static Pb__WhyFilter *row_add(Pb__WhyItem *item, const char *part, char *want, uint32_t fit)
+{
+	Pb__WhyFilter *f = xcalloc(1, sizeof *f);
+	pb__why_filter__init(f);
+	f->part = xstrdup(part);
+	f->want = want;
+	f->fit = fit;
+	item->filter[item->n_filter++] = f;
+	return f;
+}
+
+static void set_row(const struct count *k, Pb__WhyItem *item, const struct bitset *of, char *want)
+{
+	Pb__WhyFilter *f = row_add(item, "together", want, bitset_count_and(k->able, of));
+	f->has_free = true;
+	f->free = bitset_count_and(k->kept, of);
+}
+
+/* Which nodes of those that serve a part are in each set of which all must be. */
+static void sets_fill(const struct count *k, Pb__WhyItem *item)
+{
+	const struct shape *s = k->s;
+	for (uint32_t i = 0; i < s->sets.n; i++) {
+		const struct feature_set *set = &s->sets.set[i];
+		bool mine = i < s->preferred;
+		const char *expr = mine ? s->prefer : s->features ? s->features : "any";
+		uint32_t n = mine ? i + 1 : i - s->preferred + 1, of = mine ? s->preferred : s->sets.n - s->preferred;
+		if (item->n_filter + 1 + set->count_n > SETS_SHOWN + PARTS_MAX)
+			break;
+		if (!set->count_n && s->sets.n > 1)
+			set_row(k, item, set->in, xasprintf("all nodes from set %u of %u of --%s=%s", n, of, mine ? "prefer" : "constraint", expr));
+		for (uint32_t x = 0; x < set->count_n; x++)
+			set_row(k, item, set->count[x].of, xasprintf("%u nodes of part %u of --%s=%s", set->count[x].n, x + 1, mine ? "prefer" : "constraint", expr));
+	}
+}
+
 static void table_fill(const struct count *k, Pb__WhyItem *item)
 {
-	item->filter = xcalloc(k->n, sizeof *item->filter);
+	item->filter = xcalloc(PARTS_MAX + SETS_SHOWN, sizeof *item->filter);
 	for (uint32_t i = 0; i < k->n; i++) {
 		const struct part *p = &k->part[i];
 		bool now = p->kind == P_CPUS || p->kind == P_MEMORY || p->kind == P_GRES || p->kind == P_WHOLE || p->kind == P_TOGETHER;
 		if (p->kind == P_TOGETHER && p->fit == bitset_count(k->in->nodes) && p->free == k->up)
 			continue; /* says nothing the others do not */
-		Pb__WhyFilter *f = xcalloc(1, sizeof *f);
-		pb__why_filter__init(f);
-		f->part = xstrdup(kind_name[p->kind]);
-		f->want = xstrdup(p->want);
-		f->fit = p->fit;
+		Pb__WhyFilter *f = row_add(item, kind_name[p->kind], xstrdup(p->want), p->fit);
 		f->alone = p->alone;
 		f->has_free = now;
 		f->free = p->free;
-		item->filter[item->n_filter++] = f;
 	}
+	sets_fill(k, item);
 }
 
 /* --- who has them ----------------------------------------------------------------------------- */

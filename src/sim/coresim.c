@@ -23,6 +23,8 @@ static uint32_t draw(struct sim *s, uint32_t below)
 	return (uint32_t)(s->random >> 20) % below;
 }
 
+static const char *const FEATURES[] = { "big|fast", "[big|fast]", "[big*1&fast*1]", "fast*1", "big" };
+
 static bool chance(struct sim *s, uint32_t percent) { return draw(s, 100) < percent; }
 static uint32_t any_job(struct sim *s) { return s->ids ? s->id[draw(s, s->ids)] : 1; }
 static uint32_t script_sec(struct world *w, uint32_t id)
@@ -82,7 +84,8 @@ static void submit(struct sim *s)
 	d.req_nodes = (char *)(chance(s, 4) ? "n1,n3" : NULL);
 	d.licenses = (char *)(chance(s, 6) ? "la:2" : chance(s, 6) ? "la|lb" : chance(s, 3) ? "lb,la" : NULL);
 	d.reservation = (char *)(chance(s, 5) ? "r1" : chance(s, 3) ? "r2,r0" : NULL);
-	d.features = (char *)(chance(s, 8) ? "big|fast" : NULL);
+	d.features = (char *)(chance(s, 8) ? FEATURES[draw(s, 5)] : NULL);
+	d.prefer = (char *)(chance(s, 16) ? FEATURES[draw(s, 5)] : NULL);
 	d.has_hold = d.hold = chance(s, 4);
 	d.has_requeue = chance(s, 30);
 	d.requeue = chance(s, 50);

@@ -284,7 +284,7 @@ struct field { const char *key; enum { F_TEXT, F_U32, F_U64, F_FLAG } kind; size
 static const struct field fields[] = {
 	U32("nodes", min_nodes), U32("maxnodes", max_nodes), U32("tasks", num_tasks), U32("cpus", cpus_per_task), U32("pernode", ntasks_per_node),
 	U32("mincpus", min_cpus_node), U64("mem", mem_per_node), U64("memcpu", mem_per_cpu), U32("time", time_limit_min), TEXT("gres", tres_per_node),
-	TEXT("gpus", tres_per_job), TEXT("gpustask", tres_per_task), TEXT("cpusgpu", cpus_per_tres), TEXT("memgpu", mem_per_tres), TEXT("features", features),
+	TEXT("gpus", tres_per_job), TEXT("gpustask", tres_per_task), TEXT("cpusgpu", cpus_per_tres), TEXT("memgpu", mem_per_tres), TEXT("features", features), TEXT("prefer", prefer),
 	TEXT("w", req_nodes), TEXT("x", exc_nodes), TEXT("dep", dependency), TEXT("array", array), U32("prio", priority), FLAG("hold", hold),
 	FLAG("requeue", requeue), FLAG("contiguous", contiguous), FLAG("overcommit", overcommit), TEXT("exclusive", exclusive), TEXT("account", account),
 	TEXT("qos", qos), TEXT("partition", partition), TEXT("name", name), FLAG("killdep", kill_on_invalid_dep), U32("immediate", immediate_sec),
