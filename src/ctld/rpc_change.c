@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "ctld/agent.h"
+#include "ctld/audit.h"
 #include "ctld/handlers.h"
 #include "wire/stepio.h"
 #include "ctld/replies.h"
@@ -15,6 +16,12 @@
 #include "ctld/waiters.h"
 
 static void finish_plain(struct ctld *d, struct call *c, const ProtobufCMessage *msg) { turn_reply(d, c->req, msg); }
+
+static void finish_change(struct ctld *d, struct call *c, const ProtobufCMessage *msg)
+{
+	audit_request(wire_req_identity(c->req)->uid, wire_req_msg(c->req), msg);
+	turn_reply(d, c->req, msg);
+}
 
 /* Give the event with the caller of the request; the core's answer goes to finish. */
 static void give(struct ctld *d, struct wire_req *req, struct core_event *ev, const struct ident *id, call_finish_fn finish)
@@ -87,7 +94,7 @@ void rpc_submit(struct ctld *d, struct wire_req *req) { ident_get(d, wire_req_id
 	{ \
 		struct core_event ev = { .type = event }; \
 		ev.member = (const message *)wire_req_msg(req); \
-		give(d, req, &ev, NULL, finish_plain); \
+		give(d, req, &ev, NULL, finish_change); \
 	}
 CHANGE(rpc_kill, EV_KILL, kill, Pb__KillReq)
 CHANGE(rpc_job_op, EV_JOB_OP, job_op, Pb__JobOpReq)

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "ctld/acct.h"
 #include "ctld/agent.h"
+#include "ctld/audit.h"
 #include "ctld/commit.h"
 #include "ctld/reads.h"
 #include "ctld/scripts.h"
@@ -218,9 +219,19 @@ static void fx_next_id(struct turns *t, const struct core_effect *e) { t->next_j
 static void fx_launch(struct turns *t, const struct core_effect *e) { agent_launch(t->d, e); }
 static void fx_tell(struct turns *t, const struct core_effect *e) { agent_tell(t->d, e); }
 static void fx_account(struct turns *t, const struct core_effect *e) { acct_add(t->d, e); }
-static void fx_allocated(struct turns *t, const struct core_effect *e) { turn_after(t->d, waiters_allocated, (void *)(uintptr_t)e->job_id); }
-static void fx_ended(struct turns *t, const struct core_effect *e) { turn_after(t->d, waiters_ended, (void *)(uintptr_t)e->job_id); }
 static void fx_log(struct turns *t, const struct core_effect *e) { log_at((enum log_level)e->level, "%s", e->text); }
+
+static void fx_allocated(struct turns *t, const struct core_effect *e)
+{
+	audit_allocated(t->d, e->job_id);
+	turn_after(t->d, waiters_allocated, (void *)(uintptr_t)e->job_id);
+}
+
+static void fx_ended(struct turns *t, const struct core_effect *e)
+{
+	audit_ended(t->d, e->job_id);
+	turn_after(t->d, waiters_ended, (void *)(uintptr_t)e->job_id);
+}
 
 static void fx_mail(struct turns *t, const struct core_effect *e) { mail_add(t->d, e); }
 

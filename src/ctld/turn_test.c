@@ -38,6 +38,8 @@ void agent_launch(struct ctld *d, const struct core_effect *e);
 void agent_tell(struct ctld *d, const struct core_effect *e);
 void acct_add(struct ctld *d, const struct core_effect *e);
 void mail_add(struct ctld *d, const struct core_effect *e);
+void audit_allocated(struct ctld *d, uint32_t job_id);
+void audit_ended(struct ctld *d, uint32_t job_id);
 void waiters_allocated(struct ctld *d, void *id);
 void waiters_ended(struct ctld *d, void *id);
 void scripts_forget(struct ctld *d, uint32_t id);
@@ -45,6 +47,8 @@ void reads_core_changed(struct reads *r);
 void agent_launch(struct ctld *d, const struct core_effect *e) { turn_after(d, left, (void *)"launch"); }
 void agent_tell(struct ctld *d, const struct core_effect *e) { turn_after(d, left, (void *)"tell"); }
 void acct_add(struct ctld *d, const struct core_effect *e) { }
+void audit_allocated(struct ctld *d, uint32_t job_id) { }
+void audit_ended(struct ctld *d, uint32_t job_id) { }
 void mail_add(struct ctld *d, const struct core_effect *e) { }
 void waiters_allocated(struct ctld *d, void *id) { left(d, (void *)"allocated"); }
 void waiters_ended(struct ctld *d, void *id) { left(d, (void *)"ended"); }
