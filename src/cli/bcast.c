@@ -130,6 +130,8 @@ static int listen_open(struct sending *x)
 	struct sockaddr_in own = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY) }, to = { .sin_family = AF_INET, .sin_port = htons(9) };
 	socklen_t len = sizeof(own);
 	x->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* Whoever says nothing is not even accepted. */
+	(void)setsockopt(x->listen_fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &(int){ 30 }, sizeof(int));
 	if (bind(x->listen_fd, (struct sockaddr *)&own, sizeof(own)) < 0 || listen(x->listen_fd, 4096) < 0 ||
 	    getsockname(x->listen_fd, (struct sockaddr *)&own, &len) < 0 || getrandom(x->key, sizeof(x->key), 0) != (ssize_t)sizeof(x->key)) {
 		log_error("cannot listen for the nodes: %s", strerror(errno));
@@ -222,7 +224,7 @@ static void proof(const struct sending *x, const char *who, const char *node, ui
 static void hello_take(struct sending *x, int fd)
 {
 	uint8_t frame[STEPIO_HEAD + 1024], want[32], answer[STEPIO_HEAD + 32] = { STEPIO_PROOF };
-	struct timeval limit = { .tv_sec = 5 };
+	struct timeval limit = { .tv_usec = 300000 };
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 	struct target *t = NULL;

@@ -158,6 +158,7 @@ void in_replay(struct srun *s, struct conn *c);
 
 /* srun_conn.c */
 void conn_accept(struct srun *s);
+void conn_sweep(struct srun *s);           /* frees what is closed; not while events of it may be on the way */
 void conn_send(struct conn *c, uint8_t type, uint32_t task, const void *data, size_t n);
 void conn_flush(struct conn *c);
 void conn_signal_all(struct srun *s, int number);

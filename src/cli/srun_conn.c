@@ -1,7 +1,8 @@
 /* srun_conn.c - connections from the slurmstepds of the step (wire/stepio.h)
  *
- * One a node. Until HELLO has proved that the peer holds the step's key, nothing else is taken from it and nothing is sent. Frames in are handed on at once; frames
- * out are queued and written when the socket takes them. Invariant: a node has at most one connection, and a second HELLO for it is refused. */
+ * One a node. Until HELLO has proved that the peer holds the step's key, nothing else is taken from it and nothing is sent; of such strangers there are never
+ * more than the nodes and STRANGERS_MAX, and each costs no more than a HELLO is long. Frames in are handed on at once; frames out are queued and written when
+ * the socket takes them. Invariant: a node has at most one connection, and a second HELLO for it is refused. */
 #include <errno.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -18,6 +19,9 @@
 #include "base/log.h"
 #include "cli/srun.h"
 #include "wire/stepio.h"
+
+#define STRANGERS_MAX 128
+#define HELLO_MAX 1024
 
 _Static_assert(crypto_auth_KEYBYTES == 32 && crypto_auth_BYTES == 32, "the proof's size is in the protocol");
 
@@ -261,7 +265,7 @@ static void frames_run(struct conn *c)
 	while (c->watch.fd >= 0 && c->in_len - at >= STEPIO_HEAD) {
 		const uint8_t *h = c->in + at;
 		uint32_t len = get_u32(h + 5);
-		if (len > STEPIO_MAX) {
+		if (len > (c->node ? STEPIO_MAX : HELLO_MAX)) {
 			conn_drop(c, "a frame is too large");
 			return;
 		}
@@ -284,7 +288,7 @@ static void frames_run(struct conn *c)
 
 static void conn_read(struct conn *c)
 {
-	c->in = xgrow(c->in, &c->in_cap, STEPIO_MAX + STEPIO_HEAD, 1);
+	c->in = xgrow(c->in, &c->in_cap, (c->node ? STEPIO_MAX : HELLO_MAX) + STEPIO_HEAD, 1);
 	ssize_t n = recv(c->watch.fd, c->in + c->in_len, c->in_cap - c->in_len, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -309,6 +313,34 @@ static void conn_ready(struct watch *w, uint32_t events)
 		conn_update(c);
 }
 
+void conn_sweep(struct srun *s)
+{
+	for (struct conn **at = &s->conns, *c; (c = *at);) {
+		if (c->watch.fd >= 0) {
+			at = &c->next;
+			continue;
+		}
+		*at = c->next;
+		free(c->in);
+		free(c->out);
+		free(c);
+	}
+}
+
+/* The one who has been silent longest gives way. */
+static void strangers_limit(struct srun *s)
+{
+	struct conn *oldest = NULL;
+	size_t n = 0;
+	for (struct conn *c = s->conns; c; c = c->next)
+		if (c->watch.fd >= 0 && !c->node) {
+			oldest = c;
+			n++;
+		}
+	if (n > STRANGERS_MAX + s->node_count)
+		conn_drop(oldest, "too many that have not said who they are");
+}
+
 void conn_accept(struct srun *s)
 {
 	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC);
@@ -321,4 +353,5 @@ void conn_accept(struct srun *s)
 	c->next = s->conns;
 	s->conns = c;
 	watch_set(s, &c->watch, EPOLLIN);
+	strangers_limit(s);
 }

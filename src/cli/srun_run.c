@@ -252,6 +252,7 @@ void run_until_end(struct srun *s)
 			if (w->fd >= 0)
 				w->ready(w, ev[i].events);
 		}
+		conn_sweep(s);
 		out_flush(s);
 		if (n == 0 || s->nodes_left == 0)
 			tasks_tell_exits(s);

@@ -30,6 +30,7 @@
 #define FRAME_MAX (256u << 20)
 #define QUEUE_MAX (512u << 20)
 #define PROOF_LEN 32
+#define STRANGERS_MAX 256
 
 enum frame_type { FRAME_HELLO = 1, FRAME_PART = 2, FRAME_WHOLE = 3, FRAME_DIRECT = 4 };
 
@@ -394,6 +395,20 @@ static void on_edge(uv_poll_t *poll, int status, int events)
 		edge_watch(e);
 }
 
+/* Of those who have not said who they are, the one who has been silent longest gives way. */
+static void strangers_limit(void)
+{
+	struct edge *oldest = NULL;
+	size_t n = 0;
+	for (struct edge *e = peers.edges; e; e = e->next)
+		if (e->node == NOBODY) {
+			oldest = e;
+			n++;
+		}
+	if (n > STRANGERS_MAX)
+		edge_drop(oldest, "too many that have not said who they are");
+}
+
 static void on_listen(uv_poll_t *poll, int status, int events)
 {
 	(void)status, (void)events;
@@ -404,6 +419,7 @@ static void on_listen(uv_poll_t *poll, int status, int events)
 	struct edge *e = edge_make(poll->data, NOBODY, fd);
 	e->greeted = true;
 	edge_watch(e);
+	strangers_limit();
 }
 
 bool peers_finish(const struct step *s) { return peers.listen < 0 || peers.all_ended || s->killed || s->launch_error || io_link_is_gone(); }

@@ -4,7 +4,8 @@
  * the policy (default deny), unpacked under a cap and handed to the handler; the answer may come at any later time. Answers of
  * one turn of the loop leave together, one system call a connection.
  * Limits: CALLS_MAX unanswered calls and OUT_MAX bytes of answers a connection: beyond them it is not read from; a connection
- * that shows nothing, half a frame, or does not read its answers for STALL_MS is closed.
+ * that shows nothing, half a frame, or does not read its answers for STALL_MS is closed, and one whose owner is still unknown after that time, however
+ * busy it looks. Where no more connections can be had, an idle one gives way: a stranger's, else a user's; never a daemon's.
  * Invariant: a wire_req outlives its connection; `conn` is NULL from then on and the answer is dropped. */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -23,6 +24,7 @@
 #define CALLS_MAX 4096
 #define OUT_MAX (4u << 20)
 #define STALL_MS 60000
+#define STRANGE_MS 1000
 #define SWEEP_MS 2000
 #define BACKLOG 4096
 #define UNKNOWN_MAX 65536       /* body of a call we do not know, kept only to answer it */
@@ -34,6 +36,7 @@ struct conn {
 	struct token_facts facts;        /* between the token and the first right MAC */
 	struct token_work *work;         /* munge is being asked */
 	char peer[64];
+	uint64_t born_ms;
 	bool dirty, waiting;             /* in the lists below */
 	uint32_t calls;
 	struct wire_req *reqs;
@@ -52,7 +55,7 @@ struct wire_server {
 	unsigned handles;                /* own handles still open */
 	bool stopping, paused;
 	struct conn *conns, *dirty;
-	uint64_t conn_count, conn_max;
+	uint64_t conn_count, conn_max;   /* with those whose descriptor is closed already, until the loop has turned */
 };
 struct wire_req {
 	struct conn *conn;
@@ -433,6 +436,31 @@ static void peer_write(struct conn *c)
 	snprintf(c->peer, sizeof c->peer, a.ss_family == AF_INET6 ? "[%s]:%u" : "%s:%u", host, port);
 }
 
+/* One more connection than can be had: the oldest that nobody waits on is closed, a stranger's if there is one that has had its time. False: there is none. */
+static bool make_room(struct wire_server *s)
+{
+	struct conn *stranger = NULL, *user = NULL;
+	uint64_t open = 0, now = uv_now(s->loop);
+	for (struct conn *c = s->conns; c; c = c->next) {
+		if (uv_is_closing((uv_handle_t *)&c->stream.tcp))
+			continue;
+		open++;
+		if (c->calls)
+			continue;
+		if (c->stream.refused || !c->identity.known)
+			stranger = c;
+		else if (!call_allowed(c, RPC_WHO_NODE) && !c->stream.out_bytes)
+			user = c;
+	}
+	if (open < s->conn_max)
+		return true;
+	/* One that has just come may be about to say who it is. */
+	struct conn *victim = stranger && (!user || now - stranger->born_ms >= STRANGE_MS) ? stranger : user;
+	if (victim)
+		stream_end(&victim->stream);
+	return victim;
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
 	struct wire_server *s = listener->data;
@@ -440,16 +468,18 @@ static void on_connection(uv_stream_t *listener, int status)
 		log_error("cannot accept a connection: %s", uv_strerror(status));
 		return;
 	}
+	bool room = s->conn_count < s->conn_max || make_room(s);
 	struct conn *c = xcalloc(1, sizeof *c);
 	c->server = s;
 	(void)stream_init(s->loop, &c->stream, &conn_ops, c);   /* makes no socket yet, so it cannot fail */
 	s->conn_count++;
+	c->born_ms = uv_now(s->loop);
 	c->stream.channel.server = true;
 	if ((c->next = s->conns))
 		c->next->prev = c;
 	s->conns = c;
-	if (uv_accept(listener, (uv_stream_t *)&c->stream.tcp) || s->conn_count > s->conn_max) {
-		log_error("connection closed at once: %llu are open", (unsigned long long)s->conn_count - 1);
+	if (uv_accept(listener, (uv_stream_t *)&c->stream.tcp) || !room) {
+		log_error("connection closed at once: %llu are open", (unsigned long long)s->conn_max);
 		stream_end(&c->stream);
 		return;
 	}
@@ -472,7 +502,7 @@ static void on_sweep(uv_timer_t *h)
 	struct wire_server *s = h->data;
 	uint64_t now = uv_now(s->loop);
 	for (struct conn *c = s->conns; c; c = c->next)
-		if (stream_is_stale(&c->stream, now, STALL_MS))
+		if (stream_is_stale(&c->stream, now, STALL_MS) || (!c->identity.known && !c->calls && now - c->born_ms >= STALL_MS))
 			stream_end(&c->stream);
 }
 
