@@ -206,7 +206,7 @@ static int write_slurm_conf(const struct berth *b, uint16_t port, const char *us
 	str_add(&s, "SlurmctldDebug=info\nSlurmdDebug=info\nSlurmdTimeout=5\nReturnToService=2\nMinJobAge=300\nKillWait=5\n"
 		 "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core_Memory\nSchedulerType=sched/backfill\n"
 		 "SchedulerParameters=requeue_delay=0\nSlurmdParameters=config_overrides\n"
-		 "ProctrackType=proctrack/cgroup\nTaskPlugin=task/affinity\nMpiDefault=none\n");
+		 "ProctrackType=proctrack/cgroup\nTaskPlugin=task/affinity\nMpiDefault=none\nJobAcctGatherType=jobacct_gather/linux\n");
 	/* Without it a job that names no memory would take all of its nodes'. */
 	str_addf(&s, "DefMemPerCPU=%u\n", b->size[BERTH_MEM] / b->size[BERTH_CPUS] ? b->size[BERTH_MEM] / b->size[BERTH_CPUS] : 1);
 	if (b->size[BERTH_GPUS])

@@ -20,6 +20,7 @@
 #include "model/hostlist.h"
 #include "model/timespec.h"
 #include "model/tres.h"
+#include "model/usage.h"
 
 int jobopt_refuse_spec(struct jobopt *o, const struct jobopt_row *row, struct error *err)
 {
@@ -45,6 +46,16 @@ JOBOPT_PARSER(str)
 JOBOPT_PARSER(program)
 {
 	return jobopt_parse_str(o, row, value, err);
+}
+
+JOBOPT_PARSER(acctg_freq)
+{
+	uint32_t seconds;
+	struct error piece = { 0 };
+	if (usage_frequency(value, &seconds, &piece) < 0)
+		return jobopt_refuse(o, 255, err, "Invalid --acctg-freq specification: %s", piece.line);
+	jobopt_put_str(o, &row->target, value);
+	return 0;
 }
 
 JOBOPT_PARSER(flag)

@@ -12,9 +12,9 @@
 #include "base/str.h"
 #include "cli/jobopt.h"
 
-#define TODO_MAX_SBATCH 36
-#define TODO_MAX_SALLOC 32
-#define TODO_MAX_SRUN 44
+#define TODO_MAX_SBATCH 35
+#define TODO_MAX_SALLOC 31
+#define TODO_MAX_SRUN 43
 
 static struct error err;
 static char storage[1024];

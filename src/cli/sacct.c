@@ -104,7 +104,6 @@ struct words { char **w; size_t n, cap; };
 /* One piece of -j: a job, array, task, or SLUID; step < 0 (-1): all of it. */
 #define BATCH_STEP 0xfffffffbu
 struct pick { uint64_t job; int64_t task, step; char sluid[32]; };
-struct cell { const struct sacct_field *field; int width; };
 
 struct sacct {
 	struct words account, qos, partition, state, user_names, group_names, name, wckey, cluster, jobs, reason;
@@ -112,14 +111,13 @@ struct sacct {
 	size_t uid_n, uid_cap, gid_n, gid_cap;
 	struct pick *pick;
 	size_t pick_n, pick_cap;
-	char *nodes, *format, *delimiter;
+	char *nodes, *format;
 	struct range nnodes, ncpus;
 	uint32_t limit_min, limit_max;
 	bool has_limit_min, has_limit_max, all_users, all_clusters, array, script, env_vars, duplicates, no_header, no_steps, has_start, has_end;
-	int parsable, verbose;
+	int verbose;
 	time_t start, end;
-	struct cell *col;
-	size_t col_n, col_cap;
+	struct cells cells;
 };
 
 static int fatal(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
@@ -212,92 +210,19 @@ static bool is_picked(const struct sacct *a, const Pb__JobRecord *j, const Pb__S
 }
 
 /* --- format -------------------------------------------------------------------------------------------------------- */
-static void column_add(struct sacct *a, const struct sacct_field *f, int width)
-{
-	a->col = xgrow(a->col, &a->col_cap, a->col_n + 1, sizeof *a->col);
-	a->col[a->col_n++] = (struct cell){ f, width };
-}
-
-static int field_add(struct sacct *a, char *name)
-{
-	char *percent = strchr(name, '%');
-	long long width = 0;
-	if (percent) {
-		*percent = 0;
-		if (str_to_i64(percent + 1, -10000, 10000, &width)) {
-			log_error("Invalid field width: \"%s%%%s\"", name, percent + 1);
-			return -EINVAL;
-		}
-	}
-	bool all = !strcasecmp(name, "ALL");
-	size_t n = strlen(name);
-	for (size_t i = 0; i < sacct_fields_n; i++) {
-		if (!all && strncasecmp(sacct_fields[i].name, name, n))
-			continue;
-		column_add(a, &sacct_fields[i], percent ? (int)width : sacct_fields[i].width);
-		if (!all)
-			return 0;
-	}
-	if (all)
-		return 0;
-	log_error("Invalid field requested: \"%s\"", name);
-	return -EINVAL;
-}
-
 static int format_read(struct sacct *a)
 {
-	const char *env = getenv("SACCT_FORMAT"), *text = a->format ? a->format : env && *env ? env : FORMAT_DEFAULT;
-	char *copy = xstrdup(text), *rest = copy, *name;
-	int rc = 0;
-	while (!rc && (name = str_next(&rest, ",")))
-		if (*(name = str_trim(name)))
-			rc = field_add(a, name);
-	free(copy);
-	return rc;
-}
-
-/* One cell: cut with + or filled up. */
-static void cell_put(struct str *out, const struct sacct *a, const struct cell *c, const char *v, bool last)
-{
-	const char *sep = a->delimiter ? a->delimiter : "|";
-	if (a->parsable) {
-		str_add(out, v);
-		str_add(out, last && a->parsable == 2 ? "" : sep);
-		return;
-	}
-	size_t width = (size_t)abs(c->width), n = strlen(v);
-	if (n > width && width)
-		str_addf(out, "%.*s+ ", (int)width - 1, v);
-	else
-		str_addf(out, c->width < 0 ? "%-*s " : "%*s ", (int)width, width ? v : "");
-}
-
-static void header_put(struct str *out, const struct sacct *a)
-{
-	for (size_t i = 0; i < a->col_n; i++) {
-		char name[64];
-		size_t width = (size_t)abs(a->col[i].width);
-		snprintf(name, sizeof name, "%.*s", a->parsable ? 63 : (int)width, a->col[i].field->name);
-		cell_put(out, a, &a->col[i], name, i + 1 == a->col_n);
-	}
-	str_add_c(out, '\n');
-	if (a->parsable)
-		return;
-	for (size_t i = 0; i < a->col_n; i++) {
-		for (int w = abs(a->col[i].width); w; w--)
-			str_add_c(out, '-');
-		str_add_c(out, ' ');
-	}
-	str_add_c(out, '\n');
+	const char *env = getenv("SACCT_FORMAT");
+	return cells_format(&a->cells, a->format ? a->format : env && *env ? env : FORMAT_DEFAULT);
 }
 
 static void row_put(struct str *out, const struct sacct *a, const struct sacct_row *r)
 {
 	struct str cell = STR_INIT;
-	for (size_t i = 0; i < a->col_n; i++) {
+	for (size_t i = 0; i < a->cells.n; i++) {
 		str_reset(&cell);
-		a->col[i].field->get(&cell, r);
-		cell_put(out, a, &a->col[i], cell.data, i + 1 == a->col_n);
+		sacct_get(&cell, a->cells.col[i].field, r);
+		cells_put(out, &a->cells, i, cell.data);
 	}
 	str_add_c(out, '\n');
 	str_fini(&cell);
@@ -306,27 +231,13 @@ static void row_put(struct str *out, const struct sacct *a, const struct sacct_r
 }
 
 /* --- help ------------------------------------------------------------------------------------------------------------ */
-static void names_print(const char *const *name, size_t n, int per_line, int width)
-{
-	for (size_t i = 0; i < n; i++)
-		printf("%-*s%s", width, name[i], (i + 1) % (size_t)per_line && i + 1 < n ? " " : "\n");
-}
-
-static void help_format(void)
-{
-	const char *name[256];
-	for (size_t i = 0; i < sacct_fields_n; i++)
-		name[i] = sacct_fields[i].name;
-	names_print(name, sacct_fields_n, 4, 19);
-}
-
 static void help_state(void)
 {
 	const char *name[32];
 	size_t n = 0;
 	for (; n <= PB__JOB_STATE__OUT_OF_MEMORY; n++)
 		name[n] = job_state_name((uint32_t)n, 0);
-	names_print(name, n, 4, 19);
+	cells_names(name, n, 4, 19);
 }
 
 static void help_reason(void)
@@ -336,7 +247,7 @@ static void help_reason(void)
 #include "tables/reasons.def"
 #undef REASON
 	};
-	names_print(name, sizeof name / sizeof *name, 2, 39);
+	cells_names(name, sizeof name / sizeof *name, 2, 39);
 }
 
 /* --- options ----------------------------------------------------------------------------------------------------------- */
@@ -422,14 +333,14 @@ static void units_read(const char *text)
 		log_error("Invalid unit type '%s'. Possible options are 'KMGTP'", text);
 		fatal("Invalid unit type");
 	}
-	sacct_env.unit = (char)c;
+	sacct_env.view.unit = (char)c;
 }
 
-static void print_and_end(int id)
+static void print_and_end(const struct sacct *a, int id)
 {
 	switch (id) {
 	case SA_HELP: opt_print_help("sacct [<OPTION>]\n     Valid <OPTION> values are:", rows, ROWS); break;
-	case SA_HELPFORMAT: help_format(); break;
+	case SA_HELPFORMAT: cells_help(&a->cells); break;
 	case SA_HELPREASON: help_reason(); break;
 	case SA_HELPSTATE: help_state(); break;
 	case SA_USAGE: printf("Usage: sacct [options]\n\tUse --help for help\n"); break;
@@ -468,7 +379,7 @@ static bool *flag_of(struct sacct *a, int id)
 	case SA_ALLOCATIONS: return &a->no_steps;
 	case SA_ALLCLUSTERS: return &a->all_clusters;
 	case SA_EXPAND: return &sacct_env.expand;
-	case SA_NOCONVERT: return &sacct_env.no_convert;
+	case SA_NOCONVERT: return &sacct_env.view.no_convert;
 	case SA_TRUNCATE: return &sacct_env.truncate;
 	case SA_LOCAL: return &unused;
 	default: return NULL;
@@ -496,7 +407,7 @@ static int on_option(const struct opt_row *row, const char *v, void *arg, struct
 		a->format = more;
 		break;
 	}
-	case SA_DELIMITER: xstr_set(&a->delimiter, v); break;
+	case SA_DELIMITER: a->cells.delimiter = xstrdup(v); break;
 	case SA_START: when_read(v, &a->start, &a->has_start); break;
 	case SA_END: when_read(v, &a->end, &a->has_end); break;
 	case SA_GROUP: groups_add(a, v); break;
@@ -507,11 +418,11 @@ static int on_option(const struct opt_row *row, const char *v, void *arg, struct
 	case SA_LIMIT_MIN: limit_read(v, &a->limit_min, &a->has_limit_min); break;
 	case SA_LIMIT_MAX: limit_read(v, &a->limit_max, &a->has_limit_max); break;
 	case SA_NODELIST: xstr_set(&a->nodes, v); break;
-	case SA_PARSABLE: a->parsable = 1; break;
-	case SA_PARSABLE2: a->parsable = 2; break;
+	case SA_PARSABLE: a->cells.parsable = 1; break;
+	case SA_PARSABLE2: a->cells.parsable = 2; break;
 	case SA_UNITS: units_read(v); break;
 	case SA_VERBOSE: a->verbose++; break;
-	default: print_and_end(row->id);
+	default: print_and_end(a, row->id);
 	}
 	return 0;
 }
@@ -696,7 +607,7 @@ static int jobs_print(const struct sacct *a, const Pb__DbdJobsRsp *rsp)
 	struct str out = STR_INIT;
 	bool texts = a->script || a->env_vars;
 	if (!a->no_header && !texts)
-		header_put(&out, a);
+		cells_header(&out, &a->cells);
 	for (size_t i = 0; i < rsp->n_job; i++) {
 		const Pb__DbdJob *d = rsp->job[i];
 		Pb__JobRecord *j = pb__job_record__unpack(NULL, d->record.len, d->record.data);
@@ -715,7 +626,7 @@ static int jobs_print(const struct sacct *a, const Pb__DbdJobsRsp *rsp)
 
 int main(int argc, char **argv)
 {
-	struct sacct a = { 0 };
+	struct sacct a = { .cells = { .field = sacct_names, .field_n = sacct_names_n } };
 	show_start("sacct");
 	sacct_env.now = (uint64_t)time(NULL);
 	options_read(&a, argc, argv);

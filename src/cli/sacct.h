@@ -6,13 +6,15 @@
 #include <stdint.h>
 
 #include "base/str.h"
+#include "cli/cells.h"
+#include "cli/usageview.h"
 #include "proto/accounting.pb-c.h"
 #include "proto/job.pb-c.h"
 
 struct sacct_env {
 	uint64_t now;
-	bool no_convert, expand, truncate;
-	char unit;                    /* --units: K M G T P; 0: as fits */
+	bool expand, truncate;
+	struct usageview view;
 	uint64_t from, to;            /* the window, for --truncate */
 	const char *tres_tracked;     /* AccountingStorageTRES: typed GRES shown */
 };
@@ -29,6 +31,6 @@ struct sacct_row {
 /* Fills start, end and the sums from the messages. */
 void sacct_row_init(struct sacct_row *r, const Pb__DbdJob *db, const Pb__JobRecord *job, const Pb__StepRecord *step, int64_t task);
 
-struct sacct_field { const char *name; int width; void (*get)(struct str *out, const struct sacct_row *r); };
-extern const struct sacct_field sacct_fields[];
-extern const size_t sacct_fields_n;
+extern const struct cells_field sacct_names[];
+extern const size_t sacct_names_n;
+void sacct_get(struct str *out, size_t field, const struct sacct_row *r);

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "client/client.h"
+#include "model/usage.h"
 #include "proto/accounting.pb-c.h"
 
 #define T0 1796014992u   /* 2026-11-30T05:03:12 UTC */
@@ -90,13 +91,19 @@ static void usage_set(Pb__StepRecord *s)
 	Pb__StepUsage *u = s->usage = xcalloc(1, sizeof *u);
 	pb__step_usage__init(u);
 	SET(u, user_usec, 4000);
-	SET(u, max_rss_kb, 1832);
-	SET(u, sum_rss_kb, 1832);
-	SET(u, max_vsize_kb, 3036);
-	SET(u, pages, 0);
-	SET(u, read_bytes, 4149);
-	SET(u, max_rss_task, 1);
-	u->max_rss_node = (char *)"node-2";
+	SET(u, tasks, 2);
+	usage_add(u, USAGE_CPU, "node-2", 0, 2000);
+	usage_add(u, USAGE_CPU, "node-2", 1, 2000);
+	usage_add(u, USAGE_RSS, "node-2", 0, 1832 << 10);
+	usage_add(u, USAGE_RSS, "node-2", 1, 1832 << 10);
+	usage_add(u, USAGE_VSIZE, "node-2", 0, 3036 << 10);
+	usage_add(u, USAGE_VSIZE, "node-2", 1, 3036 << 10);
+	usage_add(u, USAGE_PAGES, "node-2", 0, 0);
+	usage_add(u, USAGE_PAGES, "node-2", 1, 0);
+	usage_add(u, USAGE_READ, "node-2", 0, 4149);
+	usage_add(u, USAGE_READ, "node-2", 1, 4149);
+	usage_add(u, USAGE_WRITTEN, "node-2", 0, 0);
+	usage_add(u, USAGE_WRITTEN, "node-2", 1, 0);
 }
 
 static size_t jobs_make(struct job **ret)

@@ -1,6 +1,6 @@
 /* sacct_fields.c - what each field of sacct prints (rows: tables/fields_sacct.def)
  *
- * Values are those of 26.05.5: what belongs to a job only is empty on its steps. Fields of things that are not measured yet (energy, frequency, I/O by task)
+ * Values are those of 26.05.5: what belongs to a job only is empty on its steps. Fields of things that are not measured (energy, frequency)
  * are empty or zero, as the reference prints them where nothing measures them. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,40 +61,10 @@ static void text(struct str *out, const char *s)
 }
 
 
-static void hms(struct str *out, uint64_t secs)
-{
-	char buf[48];
-	timespec_format(secs >= TIME_INFINITE ? TIME_INFINITE - 1 : (uint32_t)secs, buf, sizeof buf);
-	str_add(out, buf);
-}
-
+#define hms usageview_hms
 static void when(struct str *out, uint64_t t) { put_when(out, t, "Unknown"); }
 
-/* An amount in bytes: the largest unit that divides it, or --units. */
-static void bytes(struct str *out, uint64_t v)
-{
-	static const char units[] = "KMGTP";
-	double d = (double)v;
-	if (sacct_env.no_convert || !v) {
-		put_u64(out, v);
-		return;
-	}
-	if (sacct_env.unit) {
-		for (const char *u = units; u <= strchr(units, sacct_env.unit); u++)
-			d /= 1024;
-		str_addf(out, "%.2f%c", d, sacct_env.unit);
-		return;
-	}
-	int u = -1;
-	while (v >= 1024 && v % 1024 == 0 && u < 4) {
-		v /= 1024;
-		u++;
-	}
-	put_u64(out, v);
-	if (u >= 0)
-		str_add_c(out, units[u]);
-}
-
+static void bytes(struct str *out, uint64_t v) { usageview_bytes(out, &sacct_env.view, v); }
 static void mebibytes_fixed(struct str *out, uint64_t v) { str_addf(out, "%.2fM", (double)v / (1 << 20)); }
 
 static uint64_t elapsed(const struct sacct_row *r)
@@ -155,7 +125,7 @@ static void tres(struct str *out, const char *list)
 	for (size_t i = 0; i < n; i++) {
 		uint64_t mb;
 		str_add(out, i ? "," : "");
-		if (sacct_env.unit && str_starts(piece_of[i], "mem=") && !mem_parse_printed(piece_of[i] + 4, &mb)) {
+		if (sacct_env.view.unit && str_starts(piece_of[i], "mem=") && !mem_parse_printed(piece_of[i] + 4, &mb)) {
 			str_add(out, "mem=");
 			bytes(out, mb << 20);
 		} else {
@@ -200,15 +170,6 @@ JOB_NUM(wckey_id, 0)
 JOB_NUM(priority, r->job->has_admin_prio ? r->job->admin_prio : desc_of(r)->priority)
 EMPTY(block_id)
 JOB_NUM(reservation_id, r->job->resv_id)
-EMPTY(max_disk_read_node)
-EMPTY(max_disk_read_task)
-EMPTY(max_disk_write_node)
-EMPTY(max_disk_write_task)
-EMPTY(max_pages_node)
-EMPTY(max_pages_task)
-EMPTY(max_vmsize_node)
-EMPTY(max_vmsize_task)
-EMPTY(ave_vmsize) /* the sum over tasks is not kept */
 
 /* --- identity ------------------------------------------------------------------------------------------------ */
 static void put_id(struct str *out, const struct sacct_row *r, bool raw)
@@ -332,11 +293,11 @@ static void get_req_mem(struct str *out, const struct sacct_row *r)
 	char buf[32];
 	if (r->step)
 		return;
-	if (sacct_env.unit) {
+	if (sacct_env.view.unit) {
 		bytes(out, mb << 20);
 		return;
 	}
-	if (sacct_env.no_convert)
+	if (sacct_env.view.no_convert)
 		snprintf(buf, sizeof buf, "%lluM", (unsigned long long)mb);
 	else
 		mem_format(mb, buf, sizeof buf);
@@ -391,73 +352,46 @@ static void get_user_cpu(struct str *out, const struct sacct_row *r) { cpu_time(
 static void get_system_cpu(struct str *out, const struct sacct_row *r) { cpu_time(out, r->sys_usec); }
 static void get_total_cpu(struct str *out, const struct sacct_row *r) { cpu_time(out, r->user_usec + r->sys_usec); }
 
-static uint64_t tasks_of(const struct sacct_row *r)
-{
-	const Pb__StepUsage *u = usage_of(r);
-	return u && u->tasks ? u->tasks : r->step->num_tasks ? r->step->num_tasks : 1;
-}
-
-#define USAGE(fn, expr, put) static void get_##fn(struct str *out, const struct sacct_row *r) { const Pb__StepUsage *u = usage_of(r); if (u) put(out, expr); }
-#define USAGE_IF(fn, field, expr, put) static void get_##fn(struct str *out, const struct sacct_row *r) { const Pb__StepUsage *u = usage_of(r); if (u && u->field) put(out, expr); }
-USAGE(ave_cpu, (u->user_usec + u->sys_usec) / tasks_of(r) / 1000000, hms)
-USAGE_IF(ave_rss, has_max_rss_kb, (u->has_sum_rss_kb ? u->sum_rss_kb / tasks_of(r) : u->max_rss_kb) * 1024, bytes)
-USAGE_IF(ave_pages, has_pages, u->pages / tasks_of(r), put_u64)
-USAGE_IF(ave_disk_read, has_read_bytes, u->read_bytes / tasks_of(r), mebibytes_fixed)
-USAGE_IF(ave_disk_write, has_write_bytes, u->write_bytes / tasks_of(r), mebibytes_fixed)
-USAGE_IF(max_disk_read, has_read_bytes, u->read_bytes, mebibytes_fixed)
-USAGE_IF(max_disk_write, has_write_bytes, u->write_bytes, mebibytes_fixed)
-USAGE_IF(max_pages, has_pages, u->pages, put_u64)
-USAGE_IF(max_rss, has_max_rss_kb, u->max_rss_kb * 1024, bytes)
-USAGE_IF(max_rssnode, max_rss_node, u->max_rss_node, text)
-USAGE_IF(max_rsstask, has_max_rss_task, u->max_rss_task, put_u64)
-USAGE_IF(max_vmsize, has_max_vsize_kb, u->max_vsize_kb * 1024, bytes)
-USAGE_IF(min_cpu, has_min_cpu_usec, u->min_cpu_usec / 1000000, hms)
-USAGE_IF(min_cpunode, min_cpu_node, u->min_cpu_node, text)
-USAGE_IF(min_cputask, has_min_cpu_task, u->min_cpu_task, put_u64)
-
-static void put_usage(struct str *out, const struct sacct_row *r, uint64_t share, bool max)
-{
-	const Pb__StepUsage *u = usage_of(r);
-	if (!u)
-		return;
-	str_add(out, "cpu=");
-	hms(out, (max && u->has_min_cpu_usec ? u->min_cpu_usec : (u->user_usec + u->sys_usec) / share) / 1000000);
-	str_add(out, ",energy=0,fs/disk=");
-	put_u64(out, u->read_bytes / share);
-	str_add(out, ",mem=");
-	bytes(out, (max || !u->has_sum_rss_kb ? u->max_rss_kb : u->sum_rss_kb / share) * 1024);
-	str_addf(out, ",pages=%llu,vmem=", (unsigned long long)(u->pages / share));
-	bytes(out, u->max_vsize_kb * 1024);
-}
-static void get_tresusage_in_ave(struct str *out, const struct sacct_row *r) { if (r->step) put_usage(out, r, tasks_of(r), false); }
-static void get_tresusage_in_tot(struct str *out, const struct sacct_row *r) { put_usage(out, r, 1, false); }
-static void get_tresusage_in_max(struct str *out, const struct sacct_row *r) { put_usage(out, r, 1, true); }
-static void get_tresusage_in_max_node(struct str *out, const struct sacct_row *r) { const Pb__StepUsage *u = usage_of(r); if (u && u->max_rss_node) str_addf(out, "mem=%s", u->max_rss_node); }
-static void get_tresusage_in_max_task(struct str *out, const struct sacct_row *r) { const Pb__StepUsage *u = usage_of(r); if (u && u->has_max_rss_task) str_addf(out, "mem=%u", u->max_rss_task); }
-static void get_tresusage_in_min_node(struct str *out, const struct sacct_row *r) { const Pb__StepUsage *u = usage_of(r); if (u && u->min_cpu_node) str_addf(out, "cpu=%s", u->min_cpu_node); }
-static void get_tresusage_in_min_task(struct str *out, const struct sacct_row *r) { const Pb__StepUsage *u = usage_of(r); if (u && u->has_min_cpu_task) str_addf(out, "cpu=%u", u->min_cpu_task); }
-static void get_tresusage_in_min(struct str *out, const struct sacct_row *r)
-{
-	const Pb__StepUsage *u = usage_of(r);
-	if (u && u->has_min_cpu_usec) {
-		str_add(out, "cpu=");
-		hms(out, u->min_cpu_usec / 1000000);
-	}
-}
-static void put_out_usage(struct str *out, const struct sacct_row *r, uint64_t share)
-{
-	const Pb__StepUsage *u = usage_of(r);
-	if (u)
-		str_addf(out, "energy=0,fs/disk=%llu", (unsigned long long)(u->write_bytes / share));
-}
-static void get_tresusage_out_ave(struct str *out, const struct sacct_row *r) { if (r->step) put_out_usage(out, r, tasks_of(r)); }
-static void get_tresusage_out_max(struct str *out, const struct sacct_row *r) { put_out_usage(out, r, 1); }
-static void get_tresusage_out_tot(struct str *out, const struct sacct_row *r) { put_out_usage(out, r, 1); }
-EMPTY(tresusage_out_max_node)
-EMPTY(tresusage_out_max_task)
-EMPTY(tresusage_out_min)
-EMPTY(tresusage_out_min_node)
-EMPTY(tresusage_out_min_task)
+#define GETTER(fn) static void get_##fn(struct str *out, const struct sacct_row *r)
+#define VALUE(fn, kind, part, put) GETTER(fn) { uint64_t v; if (usageview_value(usage_of(r), USAGE_##kind, USAGEVIEW_##part, &v)) put(out, v); }
+#define WHERE(fn, kind, part) \
+	GETTER(fn##_node) { usageview_node(out, usage_of(r), USAGE_##kind, USAGEVIEW_##part); } \
+	GETTER(fn##_task) { usageview_task(out, usage_of(r), USAGE_##kind, USAGEVIEW_##part); }
+#define TRES(fn, in, part) GETTER(fn) { usageview_tres(out, &sacct_env.view, usage_of(r), in, USAGEVIEW_##part); }
+#define TRES_WHERE(fn, in, part) \
+	GETTER(fn##_node) { usageview_tres_nodes(out, usage_of(r), in, USAGEVIEW_##part); } \
+	GETTER(fn##_task) { usageview_tres_tasks(out, usage_of(r), in, USAGEVIEW_##part); }
+static void seconds(struct str *out, uint64_t usec) { hms(out, usec / 1000000); }
+VALUE(ave_cpu, CPU, AVERAGE, seconds)
+VALUE(ave_rss, RSS, AVERAGE, bytes)
+VALUE(ave_vmsize, VSIZE, AVERAGE, bytes)
+VALUE(ave_pages, PAGES, AVERAGE, put_u64)
+VALUE(ave_disk_read, READ, AVERAGE, mebibytes_fixed)
+VALUE(ave_disk_write, WRITTEN, AVERAGE, mebibytes_fixed)
+VALUE(max_disk_read, READ, MAX, mebibytes_fixed)
+WHERE(max_disk_read, READ, MAX)
+VALUE(max_disk_write, WRITTEN, MAX, mebibytes_fixed)
+WHERE(max_disk_write, WRITTEN, MAX)
+VALUE(max_pages, PAGES, MAX, put_u64)
+WHERE(max_pages, PAGES, MAX)
+VALUE(max_rss, RSS, MAX, bytes)
+WHERE(max_rss, RSS, MAX)
+VALUE(max_vmsize, VSIZE, MAX, bytes)
+WHERE(max_vmsize, VSIZE, MAX)
+VALUE(min_cpu, CPU, MIN, seconds)
+WHERE(min_cpu, CPU, MIN)
+TRES(tresusage_in_ave, true, AVERAGE)
+TRES(tresusage_in_max, true, MAX)
+TRES_WHERE(tresusage_in_max, true, MAX)
+TRES(tresusage_in_min, true, MIN)
+TRES_WHERE(tresusage_in_min, true, MIN)
+TRES(tresusage_in_tot, true, TOTAL)
+TRES(tresusage_out_ave, false, AVERAGE)
+TRES(tresusage_out_max, false, MAX)
+TRES_WHERE(tresusage_out_max, false, MAX)
+TRES(tresusage_out_min, false, MIN)
+TRES_WHERE(tresusage_out_min, false, MIN)
+TRES(tresusage_out_tot, false, TOTAL)
 
 static void get_consumed_energy(struct str *out, const struct sacct_row *r) { str_add(out, "0"); }
 static void get_consumed_energy_raw(struct str *out, const struct sacct_row *r) { str_add(out, "0"); }
@@ -486,9 +420,16 @@ static void get_std_in(struct str *out, const struct sacct_row *r) { put_path(ou
 static void get_std_out(struct str *out, const struct sacct_row *r) { put_path(out, r, PB_JobDesc_std_out); }
 static void get_std_err(struct str *out, const struct sacct_row *r) { put_path(out, r, PB_JobDesc_std_err); }
 
-const struct sacct_field sacct_fields[] = {
-#define SACCT(name, width, fn) { #name, width, get_##fn },
+const struct cells_field sacct_names[] = {
+#define SACCT(name, width, fn) { #name, width },
 #include "tables/fields_sacct.def"
 #undef SACCT
 };
-const size_t sacct_fields_n = sizeof sacct_fields / sizeof *sacct_fields;
+const size_t sacct_names_n = sizeof sacct_names / sizeof *sacct_names;
+
+static void (*const getters[])(struct str *out, const struct sacct_row *r) = {
+#define SACCT(name, width, fn) get_##fn,
+#include "tables/fields_sacct.def"
+#undef SACCT
+};
+void sacct_get(struct str *out, size_t field, const struct sacct_row *r) { getters[field](out, r); }

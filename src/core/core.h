@@ -39,6 +39,7 @@ struct core_params {
 	uint32_t requeue_delay_sec;       /* after scontrol requeue: 120 in the reference, 0 with requeue_delay=0 */
 	bool job_requeue;                 /* JobRequeue */
 	bool select_cores;                /* CR_Core*: allocate whole cores; else CR_CPU */
+	uint32_t gather_sec;              /* JobAcctGatherFrequency of tasks; 0: not sampled */
 	bool select_memory;               /* CR_*_Memory: memory is consumable */
 	bool one_task_per_core;           /* CR_ONE_TASK_PER_CORE */
 	bool select_sockets;              /* CR_Socket*: whole sockets */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/state.h"
+#include "model/usage.h"
 #include "model/hostlist.h"
 
 void step_free(struct step *s)
@@ -145,6 +146,7 @@ Pb__StepRecord *step_record(const struct core *c, const struct core_job *j, cons
 	m->tres = step_tres(c, j, s);
 	m->partition = xstrdup_null(j->part < c->part_n ? c->part[j->part]->rec->name : NULL);
 	m->user = xstrdup_null(atom_text(c, j->user));
+	m->sluid = record_sluid(j);
 	if (j->array && j->task != UINT32_MAX)
 		m->array_id = xstrdup(job_id_text(j, id, sizeof id));
 	if (s->cancelled)
@@ -360,43 +362,15 @@ void step_done_event(struct core *c, const struct core_event *ev)
 	fx_result(c, ev->token, &err, ev->step_done.job_id);
 }
 
-static void usage_merge(struct step *s, const Pb__StepUsage *u)
-{
-	if (!s->usage) {
-		s->usage = (Pb__StepUsage *)message_copy((const ProtobufCMessage *)u);
-		return;
-	}
-	Pb__StepUsage *m = s->usage;
-#define SUM(f) if (u->has_##f) { m->has_##f = true; m->f += u->f; }
-	SUM(user_usec) SUM(sys_usec) SUM(pages) SUM(read_bytes) SUM(write_bytes) SUM(tasks) SUM(sum_rss_kb)
-#undef SUM
-	if (u->max_rss_kb > m->max_rss_kb) {
-		m->has_max_rss_kb = true;
-		m->max_rss_kb = u->max_rss_kb;
-		m->has_max_rss_task = u->has_max_rss_task;
-		m->max_rss_task = u->max_rss_task;
-		xstr_set(&m->max_rss_node, u->max_rss_node);
-	}
-	if (u->max_vsize_kb > m->max_vsize_kb) {
-		m->has_max_vsize_kb = true;
-		m->max_vsize_kb = u->max_vsize_kb;
-	}
-	if (u->has_min_cpu_usec && (!m->has_min_cpu_usec || u->min_cpu_usec < m->min_cpu_usec)) {
-		m->has_min_cpu_usec = true;
-		m->min_cpu_usec = u->min_cpu_usec;
-		m->has_min_cpu_task = u->has_min_cpu_task;
-		m->min_cpu_task = u->min_cpu_task;
-		xstr_set(&m->min_cpu_node, u->min_cpu_node);
-	}
-}
-
 /* One node's part is over. The step is when all are, or when srun says so. */
 void step_node_done(struct core *c, struct core_job *j, struct step *s, uint32_t node, const Pb__NodeEvent *e)
 {
 	if (!j->alloc)
 		return;
-	if (e->usage)
-		usage_merge(s, e->usage);
+	if (e->usage && s->usage)
+		usage_merge(s->usage, e->usage);
+	else if (e->usage)
+		s->usage = (Pb__StepUsage *)message_copy((const ProtobufCMessage *)e->usage);
 	if (s->nodes_left)
 		s->nodes_left--;
 	if (e->oom)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/reserve.h"
+#include "model/usage.h"
 
 /* --- the same submission again ---------------------------------------------------------------- */
 
@@ -393,6 +394,16 @@ static int check_times(struct core *c, const Pb__JobDesc *d, struct error *err)
 	return 0;
 }
 
+/* Where memory is shared out, its use may not be looked at more seldom than the site wants. */
+static int check_frequency(struct core *c, const Pb__JobDesc *d, struct error *err)
+{
+	uint32_t sec = c->params.gather_sec;
+	int rc = d->acctg_freq ? usage_frequency(d->acctg_freq, &sec, err) : 0;
+	if (rc < 0 || (c->params.select_memory && c->params.gather_sec && (!sec || sec > c->params.gather_sec)))
+		return error_set(err, ESLURM_INVALID_ACCTG_FREQ, "--acctg-freq=%s: JobAcctGatherFrequency is %u s", d->acctg_freq, c->params.gather_sec);
+	return 0;
+}
+
 static int submit_check(struct core *c, const struct core_event *ev, Pb__JobDesc *d, struct error *err)
 {
 	int r = check_caller(c, ev, err);
@@ -402,6 +413,8 @@ static int submit_check(struct core *c, const struct core_event *ev, Pb__JobDesc
 		r = error_set(err, ESLURM_INVALID_NODE_COUNT, "the maximum of %u nodes is below the minimum of %u", d->max_nodes, d->min_nodes);
 	if (r >= 0)
 		r = check_times(c, d, err);
+	if (r >= 0)
+		r = check_frequency(c, d, err);
 	if (r >= 0 && d->has_priority && d->priority && !ev->by.oper)
 		r = error_set(err, ESLURM_ACCESS_DENIED, "only operators may set a priority");
 	if (r >= 0 && d->has_nice && d->nice < 0 && !ev->by.oper)

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "ctld/core_config.h"
+#include "model/usage.h"
 
 static uint32_t num(const struct conf *c, enum conf_key k)
 {
@@ -51,6 +52,14 @@ static uint32_t enforce_limits(const struct conf *c)
 	return str_eq_nocase(v, "ANY") ? 1 : 2;
 }
 
+static uint32_t gather_seconds(const struct conf *c)
+{
+	uint32_t sec = 30;
+	struct error err;
+	(void)usage_frequency(conf_str(c, CONF_JobAcctGatherFrequency) ? conf_str(c, CONF_JobAcctGatherFrequency) : "", &sec, &err);
+	return sec;
+}
+
 static void select_params(const struct conf *c, struct core_params *p)
 {
 	const char *v = conf_str(c, CONF_SelectTypeParameters);
@@ -81,6 +90,7 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	char word[64];
 	memset(p, 0, sizeof *p);
 	p->cluster = conf_str(c, CONF_ClusterName);
+	p->gather_sec = gather_seconds(c);
 	p->first_job_id = num(c, CONF_FirstJobId);
 	p->max_job_id = num(c, CONF_MaxJobId);
 	p->max_job_count = num(c, CONF_MaxJobCount);

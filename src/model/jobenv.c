@@ -236,6 +236,8 @@ static void add_options(struct envlist *e, const Pb__JobRecord *job, enum jobenv
 		envlist_setf(e, "SLURM_DISTRIBUTION", "%.*s", (int)strcspn(d->distribution, "="), d->distribution);
 	if (d->has_open_append && what == JOBENV_BATCH)
 		envlist_set(e, "SLURM_OPEN_MODE", d->open_append ? "a" : "t");
+	if (d->acctg_freq && what == JOBENV_BATCH)
+		envlist_set(e, "SLURM_ACCTG_FREQ", d->acctg_freq);
 	if (d->has_mem_per_node && d->mem_per_node)
 		envlist_setf(e, "SLURM_MEM_PER_NODE", "%llu", (unsigned long long)d->mem_per_node);
 	if (tasks) {

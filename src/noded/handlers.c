@@ -19,6 +19,7 @@
 #include "noded/registration.h"
 #include "noded/script.h"
 #include "noded/script_env.h"
+#include "noded/stat.h"
 #include "noded/steps.h"
 
 #define HELD_MAX 256
@@ -217,7 +218,7 @@ static void h_shutdown(struct noded *n, struct wire_req *req)
 static const struct { enum rpc rpc; void (*run)(struct noded *, struct wire_req *); } handlers[] = {
 	{ RPC_D_PING, h_ping }, { RPC_D_BATCH, h_launch }, { RPC_D_LAUNCH, h_launch }, { RPC_D_SIGNAL, h_signal },
 	{ RPC_D_TERMINATE, h_terminate }, { RPC_D_SUSPEND, h_suspend }, { RPC_D_NOTIFY, h_notify }, { RPC_D_REBOOT, h_reboot },
-	{ RPC_D_ATTACH, h_attach }, { RPC_D_RECONFIG, h_reconfig }, { RPC_D_SHUTDOWN, h_shutdown },
+	{ RPC_D_ATTACH, h_attach }, { RPC_D_STAT, stat_start }, { RPC_D_RECONFIG, h_reconfig }, { RPC_D_SHUTDOWN, h_shutdown },
 };
 
 void handlers_run(struct wire_req *req, void *arg)

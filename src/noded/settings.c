@@ -14,7 +14,7 @@
 static const struct { const char *name; enum conf_key key; bool path; } texts[] = {
 	{ "SlurmdLogFile", CONF_SlurmdLogFile, true }, { "TaskProlog", CONF_TaskProlog, true }, { "TaskEpilog", CONF_TaskEpilog, true },
 	{ "TaskPlugin", CONF_TaskPlugin, false }, { "TaskPluginParam", CONF_TaskPluginParam, false },
-	{ "JobAcctGatherParams", CONF_JobAcctGatherParams, false }, { "JobAcctGatherFrequency", CONF_JobAcctGatherFrequency, false },
+	{ "JobAcctGatherType", CONF_JobAcctGatherType, false }, { "JobAcctGatherParams", CONF_JobAcctGatherParams, false }, { "JobAcctGatherFrequency", CONF_JobAcctGatherFrequency, false },
 	{ "AllowedRAMSpace", CONF_Cgroup_AllowedRAMSpace, false }, { "AllowedSwapSpace", CONF_Cgroup_AllowedSwapSpace, false },
 	{ "MaxRAMPercent", CONF_Cgroup_MaxRAMPercent, false }, { "MaxSwapPercent", CONF_Cgroup_MaxSwapPercent, false },
 };

@@ -17,6 +17,7 @@
 #include "noded/jobs.h"
 #include "noded/ping.h"
 #include "noded/cgroup.h"
+#include "noded/stat.h"
 #include "noded/steps.h"
 #include "noded/stuck.h"
 
@@ -200,6 +201,7 @@ static void step_gone(struct node_step *st)
 	}
 	jobs_step_end(n, st, event);
 	ping_step_told(n);
+	stat_told(st, NULL);
 	if (event)
 		stuck_over(n, st);
 	if (event)
@@ -222,6 +224,8 @@ static void step_told(struct node_step *st, const Pb__StepdEvent *e)
 		stuck_found(st->node, st, e->text);
 		return;
 	}
+	if (e->kind == PB__STEPD_EVENT__KIND__FIGURES)
+		stat_told(st, e);
 	if (e->kind != PB__STEPD_EVENT__KIND__PIDS)
 		return;
 	bool first = !st->known;

@@ -288,7 +288,7 @@ static const struct field fields[] = {
 	TEXT("w", req_nodes), TEXT("x", exc_nodes), TEXT("dep", dependency), TEXT("array", array), U32("prio", priority), FLAG("hold", hold),
 	FLAG("requeue", requeue), FLAG("contiguous", contiguous), FLAG("overcommit", overcommit), TEXT("exclusive", exclusive), TEXT("account", account),
 	TEXT("qos", qos), TEXT("partition", partition), TEXT("name", name), FLAG("killdep", kill_on_invalid_dep), U32("immediate", immediate_sec),
-	TEXT("licenses", licenses), TEXT("reservation", reservation), U32("sockets", sockets_per_node), TEXT("comment", comment), TEXT("warn", signal), TEXT("mail", mail_type),
+	TEXT("licenses", licenses), TEXT("reservation", reservation), U32("sockets", sockets_per_node), TEXT("comment", comment), TEXT("warn", signal), TEXT("mail", mail_type), TEXT("acctgfreq", acctg_freq),
 	U32("cores", cores_per_socket), U32("threads", threads_per_core), U32("persocket", ntasks_per_socket), U32("percore", ntasks_per_core), TEXT("gpussocket", tres_per_socket),
 	U64("tmp", tmp_disk), U32("timemin", time_min_min), FLAG("oversubscribe", oversubscribe), FLAG("usemin", use_min_nodes), FLAG("spread", spread_job), TEXT("dist", distribution),
 	TEXT("gresflags", gres_flags), FLAG("nokill", no_kill), TEXT("prefer", prefer), U32("switches", switches), U32("segment", segment),

@@ -19,7 +19,6 @@
 #include "stepd/task.h"
 
 #define MB (1ull << 20)
-#define WATCH_SEC 30
 
 /* --- shares --------------------------------------------------------------------------------------- */
 
@@ -210,35 +209,19 @@ bool contain_oom(struct step *s)
 
 /* --- watching without a controller ----------------------------------------------------------------------------- */
 
-/* Resident memory, in bytes. */
-static uint64_t rss_of(pid_t pid)
+bool contain_watches(const struct step *s)
 {
-	char dir[32];
-	unsigned long long pages = 0;
-	snprintf(dir, sizeof dir, "/proc/%d", (int)pid);
-	char *text = contain_read(dir, "statm");
-	if (text && sscanf(text, "%*u %llu", &pages) != 1)
-		pages = 0;
-	free(text);
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	const char *params = step_conf(s, "JobAcctGatherParams");
+	return !(s->cgroup && s->mem_limit) && step_mem(s) && params && strcasestr(params, "OverMemoryKill");
 }
 
-static void on_watch(uv_timer_t *timer)
+void contain_watch(struct step *s, uint64_t sum, pid_t worst, uint64_t most)
 {
-	struct step *s = timer->data;
-	size_t n;
-	uint64_t sum = 0, most = 0;
-	pid_t *list = contain_pids(s, &n), worst = 0;
-	for (size_t i = 0; i < n; i++) {
-		uint64_t rss = rss_of(list[i]);
-		sum += rss;
-		if (rss > most)
-			most = rss, worst = list[i];
-	}
-	free(list);
-	if (sum <= s->mem_limit || s->oom)
+	uint64_t limit = step_mem(s) * MB;
+	if (sum <= limit || s->oom)
 		return;
-	char who[64] = "", *line = xasprintf("StepId=%s exceeded memory limit (%" PRIu64 " > %" PRIu64 " bytes), being killed", s->name, sum, s->mem_limit);
+	s->mem_limit = limit;
+	char who[64], *line = xasprintf("StepId=%s exceeded memory limit (%" PRIu64 " > %" PRIu64 " bytes), being killed", s->name, sum, limit);
 	io_text(s, line);
 	free(line);
 	s->oom = true;
@@ -248,26 +231,4 @@ static void on_watch(uv_timer_t *timer)
 			snprintf(who, sizeof who, "task %u", s->task[i].rank);
 	oom_note(s, who, most);
 	task_signal(s, SIGKILL);
-}
-
-/* "task=5,energy=0", "5"; the job's own --acctg-freq is not there yet. */
-static uint64_t watch_seconds(const struct step *s)
-{
-	const char *text = step_conf(s, "JobAcctGatherFrequency"), *at = text ? strcasestr(text, "task=") : NULL;
-	at = at ? at + 5 : text;
-	return at && *at >= '0' && *at <= '9' ? strtoull(at, NULL, 10) : WATCH_SEC;
-}
-
-void contain_watch(struct step *s)
-{
-	static uv_timer_t timer;
-	const char *params = step_conf(s, "JobAcctGatherParams");
-	uint64_t mb = step_mem(s), every = watch_seconds(s) * 1000;
-	if (s->mem_limit || !mb || !every || !params || !strcasestr(params, "OverMemoryKill"))
-		return;
-	s->mem_limit = mb * MB;
-	uv_timer_init(&s->loop, &timer);
-	timer.data = s;
-	uv_timer_start(&timer, on_watch, every, every);
-	uv_unref((uv_handle_t *)&timer);
 }

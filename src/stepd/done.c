@@ -12,9 +12,9 @@
 #include "base/log.h"
 #include "stepd/contain.h"
 #include "stepd/done.h"
+#include "stepd/gather.h"
 #include "stepd/step.h"
 #include "stepd/task.h"
-#include "stepd/usage.h"
 
 #define DONE_CHANNEL 4
 
@@ -71,7 +71,7 @@ int done_begins(struct step *s)
 	return rc < 0 ? step_fail_node(s, -rc, "cannot note in %s that step %s begins: %s", s->start->spool_dir, s->name, strerror(-rc)) : 0;
 }
 
-void done_fill(struct step *s, Pb__StepdEvent *event, Pb__StepUsage *usage)
+void done_fill(struct step *s, Pb__StepdEvent *event)
 {
 	event_init(s, event, s->launch_error ? PB__STEPD_EVENT__KIND__FAILED : PB__STEPD_EVENT__KIND__DONE);
 	event->status = s->launch_error ? 256 : (uint32_t)task_worst_status(s);
@@ -80,22 +80,20 @@ void done_fill(struct step *s, Pb__StepdEvent *event, Pb__StepUsage *usage)
 	event->text = s->launch_error ? s->launch_text : s->oom_text;
 	event->has_node_fault = event->node_fault = s->launch_error && s->note->node_fault;
 	event->has_oom = event->oom = s->oom;
-	pb__step_usage__init(usage);
-	usage_fill(s, usage);
-	event->usage = usage;
+	event->usage = gather_usage(s, false);
 }
 
 bool done_write(struct step *s)
 {
 	char part[3120], path[3120];
 	Pb__StepdEvent event;
-	Pb__StepUsage usage;
 	if (s->done_fd < 0)
 		return false;
-	done_fill(s, &event, &usage);
+	done_fill(s, &event);
 	path_of(s, ".part", part, sizeof part);
 	path_of(s, "", path, sizeof path);
 	int rc = put(s, &event);
+	pb__step_usage__free_unpacked(event.usage, NULL);
 	if (!rc && rename(part, path) < 0)
 		rc = -errno;
 	if (rc)

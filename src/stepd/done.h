@@ -16,5 +16,5 @@ int done_prepare(struct step *s);
 int done_begins(struct step *s);
 /* True: it is in the spool. */
 bool done_write(struct step *s);
-/* The completion as it stands; strings are the step's. `usage` is the caller's, for the event. */
-void done_fill(struct step *s, Pb__StepdEvent *event, Pb__StepUsage *usage);
+/* The completion as it stands; strings are the step's, its usage is the caller's to free. */
+void done_fill(struct step *s, Pb__StepdEvent *event);

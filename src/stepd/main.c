@@ -21,8 +21,8 @@
 #include "base/str.h"
 #include "stepd/bcast.h"
 #include "stepd/contain.h"
-#include "stepd/contain_limit.h"
 #include "stepd/done.h"
+#include "stepd/gather.h"
 #include "stepd/io.h"
 #include "stepd/mpi.h"
 #include "stepd/orders.h"
@@ -187,7 +187,7 @@ int main(int argc, char **argv)
 		launch_failed(s);
 	if (s->launch_error && s->running)
 		contain_signal(s, SIGKILL);
-	contain_watch(s);
+	gather_start(s);
 	step_check_end(s);
 	return uv_run(&s->loop, UV_RUN_DEFAULT);
 }

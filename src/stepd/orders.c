@@ -16,6 +16,7 @@
 #include "stepd/cancel.h"
 #include "stepd/contain.h"
 #include "stepd/done.h"
+#include "stepd/gather.h"
 #include "stepd/io.h"
 #include "stepd/orders.h"
 #include "stepd/step.h"
@@ -97,6 +98,22 @@ static void status_send(struct step *s, struct peer *p)
 	free(list);
 }
 
+/* What they have used until now: the answer to STAT. */
+static void figures_send(struct step *s, struct peer *p)
+{
+	Pb__StepdEvent event = PB__STEPD_EVENT__INIT;
+	size_t n;
+	step_event_fill(s, &event, PB__STEPD_EVENT__KIND__FIGURES);
+	pid_t *list = contain_pids(s, &n);
+	_Static_assert(sizeof *list == sizeof *event.pid, "pids are sent as they are");
+	event.pid = (uint32_t *)list;
+	event.n_pid = n;
+	event.usage = gather_usage(s, true);
+	peer_send(p, &event);
+	pb__step_usage__free_unpacked(event.usage, NULL);
+	free(list);
+}
+
 static void signal_order(struct step *s, const Pb__StepdOrder *o)
 {
 	int sig = (int)o->signal;
@@ -139,7 +156,7 @@ static void order_run(struct step *s, struct peer *p, const Pb__StepdOrder *o)
 		status_send(s, p);
 		break;
 	case PB__STEPD_ORDER__KIND__STAT:
-		status_send(s, p);
+		figures_send(s, p);
 		break;
 	default:
 		log_error("an order of unknown kind %d from slurmd is not carried out", (int)o->kind);
@@ -252,8 +269,9 @@ void orders_send_kill_failed(struct step *s)
 bool orders_send_over(struct step *s)
 {
 	Pb__StepdEvent event;
-	Pb__StepUsage usage;
-	done_fill(s, &event, &usage);
+	done_fill(s, &event);
 	event.has_over = event.over = true;
-	return send_all(s, &event);
+	bool sent = send_all(s, &event);
+	pb__step_usage__free_unpacked(event.usage, NULL);
+	return sent;
 }

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 #include <uv.h>
 
+#include "model/usage.h"
 #include "proto/agent.pb-c.h"
 
 #define STEP_ID_BATCH 0xfffffffbu
@@ -32,7 +33,7 @@ struct task {
 	pid_t pid, pgid;           /* pid 0: not started */
 	bool ended;
 	int status;                /* as from wait(2) */
-	struct rusage usage;
+	uint64_t user_usec, sys_usec, used[USAGE_KINDS];   /* so far (gather.h) */
 	char **argv;               /* borrowed */
 	int in, out, err;          /* ends the task gets: descriptors or -1 (see io.h) */
 };
@@ -61,7 +62,7 @@ struct step {
 	uint64_t mem_limit;             /* bytes; 0: none */
 	char *stuck;                    /* processes that do not end although they were killed, and what they wait on; NULL: none */
 	char *oom_text;                 /* which task, how much, what the limit was */
-	struct rusage stray;            /* used by processes adopted and reaped */
+	uint64_t stray_user_usec, stray_sys_usec;   /* used by processes adopted and reaped */
 	pid_t pgid;                     /* of the tasks */
 	struct io *io;
 	struct pty *pty;

@@ -21,6 +21,7 @@
 #include "stepd/contain.h"
 #include "stepd/contain_limit.h"
 #include "stepd/env.h"
+#include "stepd/gather.h"
 #include "stepd/io.h"
 #include "stepd/rlimits.h"
 #include "stepd/mpi.h"
@@ -185,28 +186,25 @@ static struct task *task_find(struct step *s, pid_t pid)
 	return NULL;
 }
 
-static void usage_add(struct rusage *sum, const struct rusage *one)
-{
-	timeradd(&sum->ru_utime, &one->ru_utime, &sum->ru_utime);
-	timeradd(&sum->ru_stime, &one->ru_stime, &sum->ru_stime);
-	if (one->ru_maxrss > sum->ru_maxrss)
-		sum->ru_maxrss = one->ru_maxrss;
-}
-
 void task_reap(struct step *s)
 {
 	struct rusage usage;
 	int status;
-	for (pid_t pid; (pid = wait4(-1, &status, WNOHANG, &usage)) > 0;) {
+	for (siginfo_t info = { 0 }; !waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid; info.si_pid = 0) {
+		pid_t pid = info.si_pid;
 		struct task *t = task_find(s, pid);
+		if (t)
+			gather_last(s, t);
+		if (wait4(pid, &status, WNOHANG, &usage) != pid)
+			return;
 		if (!t) {
 			if (!prolog_reaped(s, pid, status) && !mpi_reaped(s, pid))
-				usage_add(&s->stray, &usage);
+				gather_stray(s, &usage);
 			continue;
 		}
 		t->ended = true;
 		t->status = status;
-		t->usage = usage;
+		gather_ended(s, t, &usage);
 		s->running--;
 		if (s->note->error && !s->launch_error) {
 			s->launch_error = s->note->error;
