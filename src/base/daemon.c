@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stddef.h>
 #include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -111,9 +114,29 @@ int daemon_background(struct error *err)
 	return streams_close(0, 0, err);
 }
 
+/* sd_notify(3): whoever supervises us (systemd, berth) waits at this socket. Programs we start are not supervised. */
+static void supervisor_tell(void)
+{
+	const char *path = getenv("NOTIFY_SOCKET"), text[] = "READY=1\n";
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	if (!path || (*path != '/' && *path != '@') || strlen(path) >= sizeof sa.sun_path)
+		return;
+	memcpy(sa.sun_path, path, strlen(path));
+	socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+	if (sa.sun_path[0] == '@')
+		sa.sun_path[0] = 0;
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0) {
+		(void)!sendto(fd, text, sizeof text - 1, MSG_NOSIGNAL, (struct sockaddr *)&sa, len);
+		close(fd);
+	}
+	unsetenv("NOTIFY_SOCKET");
+}
+
 void daemon_ready(void)
 {
 	struct error err;
+	supervisor_tell();
 	if (ready_fd < 0)
 		return;
 	(void)streams_close(1, 2, &err);

@@ -13,7 +13,8 @@ int daemon_lock(int fd);
 /* Fork; the child leads a session of its own and can still tell the terminal why it does not start. The parent waits until it says
  * daemon_ready and exits 0, or 1 when it ends before. */
 int daemon_background(struct error *err);
-/* It serves: the parent may go, the standard streams are /dev/null from now on. Harmless in the foreground. */
+/* It serves: the supervisor at $NOTIFY_SOCKET is told (sd_notify), the parent may go, the standard streams are /dev/null from now on. In the foreground there is
+ * no parent and the streams stay. */
 void daemon_ready(void);
 /* Foreground: stay. Else daemon_background, and work in "/". `pid_path` (NULL or "": none) is locked and gets the pid. -EEXIST: a living daemon
  * holds it. */

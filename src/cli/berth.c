@@ -3,13 +3,17 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stddef.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,7 +25,8 @@
 #include "client/client.h"
 #include "model/states.h"
 
-#define READY_LIMIT_MS 20000
+#define READY_LIMIT_MS 60000
+#define LOOK_MS 20
 #define NODES_MAX 2000
 #define TURN_FILE "/tmp/.berth-up.lock"
 
@@ -129,9 +134,10 @@ static void use_conf(const struct berth *b)
 	free(conf);
 }
 
-/* How many nodes are up; -1 while slurmctld does not answer. */
-static int nodes_ready(void)
+/* How many of the cluster's own nodes are up (the lines of --conf may name others); -1 while slurmctld does not answer. */
+static int nodes_ready(const struct berth *b)
 {
+	char names[64];
 	struct client *c;
 	struct error err = { 0 };
 	ProtobufCMessage *rsp = NULL;
@@ -140,6 +146,8 @@ static int nodes_ready(void)
 	int up = -1;
 	if (client_open(&c, &err))
 		return -1;
+	snprintf(names, sizeof names, "node-[1-%u]", b->size[BERTH_NODES]);
+	req.nodes = names;
 	/* A ping is never repeated: it tells at once that slurmctld does not listen yet. */
 	if (client_call(c, RPC_PING, &ping.base, 500, &rsp, &err)) {
 		client_close(c);
@@ -147,7 +155,7 @@ static int nodes_ready(void)
 	}
 	protobuf_c_message_free_unpacked(rsp, NULL);
 	rsp = NULL;
-	if (!client_call(c, RPC_NODE_LIST, &req.base, 1000, &rsp, &err)) {
+	if (!client_call(c, RPC_NODE_LIST, &req.base, 5000, &rsp, &err)) {
 		Pb__NodeListRsp *r = (Pb__NodeListRsp *)rsp;
 		up = 0;
 		for (size_t i = 0; i < r->n_node; i++)
@@ -174,8 +182,17 @@ static uint64_t clock_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* The last line that a daemon printed; empty when there is none. */
-static void last_words(const struct berth *b, const char *name, char *ret, size_t size)
+static long printed(const struct berth *b, const char *name)
+{
+	char *path = berth_path(b, "log/%s.out", name);
+	struct stat st;
+	long size = stat(path, &st) ? 0 : (long)st.st_size;
+	free(path);
+	return size;
+}
+
+/* The last line that a daemon printed behind byte `from`; empty when there is none. */
+static void last_words(const struct berth *b, const char *name, long from, char *ret, size_t size)
 {
 	char *path = berth_path(b, "log/%s.out", name);
 	FILE *f = fopen(path, "re");
@@ -184,6 +201,7 @@ static void last_words(const struct berth *b, const char *name, char *ret, size_
 	if (!f)
 		return;
 	char line[512];
+	(void)fseek(f, from, SEEK_SET);
 	while (fgets(line, sizeof line, f))
 		if (line[0] != '\n')
 			snprintf(ret, size, "%.*s", (int)strcspn(line, "\n"), line);
@@ -199,7 +217,7 @@ static int check_alive(const struct berth *b, struct error *err)
 	struct berth_proc *p = berth_procs(b, &n);
 	for (size_t i = 0; i < n && !rc; i++)
 		if (!p[i].pid) {
-			last_words(b, p[i].name, words, sizeof words);
+			last_words(b, p[i].name, 0, words, sizeof words);
 			rc = error_set(err, ESRCH, "%s has ended%s%s", p[i].name, *words ? ": " : "", words);
 			error_hint(err, "Its output is in %s/log/%s.out", b->dir, p[i].name);
 		}
@@ -215,7 +233,7 @@ static int wait_ready(const struct berth *b, struct error *err)
 		if ((rc = check_alive(b, err)))
 			return rc;
 		/* The socket first: a command without it would wait for its own time-out. */
-		if (listening(b) && (up = nodes_ready()) >= (int)b->size[BERTH_NODES])
+		if (listening(b) && (up = nodes_ready(b)) >= (int)b->size[BERTH_NODES])
 			return 0;
 		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
 	}
@@ -265,11 +283,12 @@ static void stop_all(const struct berth *b)
 static int start_all(const struct berth *b, struct error *err)
 {
 	const char *note = NULL, *said = NULL;
+	pid_t pid;
 	size_t n;
 	int rc = 0;
 	struct berth_proc *p = berth_procs(b, &n);
 	for (size_t i = 0; i < n && !rc; i++) {
-		rc = berth_proc_start(b, &p[i], &note, err);
+		rc = berth_proc_start(b, &p[i], NULL, &pid, &note, err);
 		if (note && !said) {
 			fprintf(stderr, "berth: %s\n", note);
 			said = note;
@@ -420,14 +439,58 @@ static int cmd_kill(struct args *a, int argc, char **argv, struct error *err)
 	return 0;
 }
 
+/* A socket at which a daemon says that it serves, and its name for $NOTIFY_SOCKET. The kernel picks a free one without a file. */
+static int notify_open(char *ret_name, size_t size, struct error *err)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	socklen_t len = sizeof sa.sun_family;
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&sa, len))
+		return error_set(err, errno, "cannot make a socket: %s", strerror(errno));
+	len = sizeof sa;
+	(void)getsockname(fd, (struct sockaddr *)&sa, &len);
+	snprintf(ret_name, size, "@%.*s", (int)(len - offsetof(struct sockaddr_un, sun_path)) - 1, sa.sun_path + 1);
+	return fd;
+}
+
+/* Until it has said that it serves, or has ended: its last line says why. */
+static int wait_served(const struct berth *b, const struct berth_proc *p, pid_t pid, long from, int fd, struct error *err)
+{
+	struct pollfd look = { .fd = fd, .events = POLLIN };
+	char words[400];
+	for (uint64_t end = clock_ms() + READY_LIMIT_MS; clock_ms() < end;) {
+		bool alive = berth_proc_alive(pid);      /* before the look: it may speak and end */
+		if (poll(&look, 1, LOOK_MS) > 0)
+			return 0;
+		if (alive)
+			continue;
+		last_words(b, p->name, from, words, sizeof words);
+		error_set(err, ESRCH, "%s has ended%s%s", p->name, *words ? ": " : "", words);
+		error_hint(err, "Its output is in %s/log/%s.out", b->dir, p->name);
+		return -ESRCH;
+	}
+	return error_set(err, ETIMEDOUT, "%s runs, but does not serve yet after %d s: see %s/log/%s.out", p->name, READY_LIMIT_MS / 1000, b->dir, p->name);
+}
+
 static int cmd_start(struct args *a, int argc, char **argv, struct error *err)
 {
 	size_t i;
 	const char *note;
+	char name[128];
+	pid_t pid;
 	struct berth_proc *p = find_proc(a, argc, argv, &i, true, err);
 	if (!p)
 		return -EINVAL;
-	int rc = berth_proc_start(&a->b, &p[i], &note, err);
+	long from = printed(&a->b, p[i].name);
+	int fd = p[i].pid ? -1 : notify_open(name, sizeof name, err), rc = 0;
+	if (!p[i].pid && fd < 0)
+		rc = fd;
+	else if (!p[i].pid)
+		rc = berth_proc_start(&a->b, &p[i], name, &pid, &note, err);
+	if (!rc && !p[i].pid)
+		rc = wait_served(&a->b, &p[i], pid, from, fd, err);
+	if (fd >= 0)
+		close(fd);
 	free(p);
 	return rc;
 }

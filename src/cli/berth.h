@@ -42,8 +42,11 @@ void berth_node_name(uint32_t index, char *buf, size_t size);
 struct berth_proc { char name[64]; bool node; uint32_t index; pid_t pid; /* 0: not running */ };
 /* All daemons of the cluster in the order they are started. Caller frees. */
 struct berth_proc *berth_procs(const struct berth *b, size_t *ret_n);
-/* Start one (in the background, output to its log). 0 or error; *ret_note: what this machine does not permit, or NULL. */
-int berth_proc_start(const struct berth *b, const struct berth_proc *p, const char **ret_note, struct error *err);
+/* Start one (in the background, output to its log). `notify`: where it is to say that it serves ($NOTIFY_SOCKET), or NULL. 0 or error; *ret_pid: its
+ * process, *ret_note: what this machine does not permit, or NULL. */
+int berth_proc_start(const struct berth *b, const struct berth_proc *p, const char *notify, pid_t *ret_pid, const char **ret_note, struct error *err);
+/* Does the process that berth_proc_start has made still run? */
+bool berth_proc_alive(pid_t pid);
 /* SIGTERM, then after `grace_ms` SIGKILL; for a node everything in its namespaces too when `all`. Waits until gone. */
 void berth_proc_stop(const struct berth *b, struct berth_proc *p, int signal, bool all, int grace_ms);
 /* Every process that belongs to a node: slurmd, its slurmstepds and their tasks. Returns how many were signalled. */

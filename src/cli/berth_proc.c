@@ -158,7 +158,7 @@ const char *berth_names_missing(int rc)
 	return strerror(-rc);
 }
 
-static void exec_daemon(const struct berth *b, const struct berth_proc *p, int note_fd)
+static void exec_daemon(const struct berth *b, const struct berth_proc *p, const char *notify, int note_fd)
 {
 	char *log = berth_path(b, "log/%s.out", p->name), *conf = berth_path(b, "etc/slurm.conf");
 	int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644), null = open("/dev/null", O_RDONLY);
@@ -170,6 +170,8 @@ static void exec_daemon(const struct berth *b, const struct berth_proc *p, int n
 	(void)close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
 	umask(022);
 	setenv("SLURM_CONF", conf, 1);
+	if (notify)
+		setenv("NOTIFY_SOCKET", notify, 1);
 	if (p->node) {
 		setenv("SLURMD_NODENAME", p->name, 1); /* names its slurmstepds too, see names_node() */
 		int rc = berth_enter_names(b, p->name);
@@ -208,11 +210,14 @@ static void forget_reused(const struct berth *b, const struct berth_proc *starte
 	}
 }
 
-int berth_proc_start(const struct berth *b, const struct berth_proc *p, const char **ret_note, struct error *err)
+bool berth_proc_alive(pid_t pid) { return start_time(pid) != 0; }
+
+int berth_proc_start(const struct berth *b, const struct berth_proc *p, const char *notify, pid_t *ret_pid, const char **ret_note, struct error *err)
 {
 	int note[2], failed = 0;
 	static char text[512];
 	*ret_note = NULL;
+	*ret_pid = p->pid;
 	if (p->pid)
 		return 0;
 	if (pipe2(note, O_CLOEXEC))
@@ -221,7 +226,7 @@ int berth_proc_start(const struct berth *b, const struct berth_proc *p, const ch
 	if (pid < 0)
 		return error_set(err, errno, "fork: %s", strerror(errno));
 	if (!pid)
-		exec_daemon(b, p, note[1]);
+		exec_daemon(b, p, notify, note[1]);
 	close(note[1]);
 	if (read(note[0], &failed, sizeof failed) == sizeof failed) {
 		snprintf(text, sizeof text, "in tasks hostname stays that of this machine and node names do not resolve (%s)", berth_names_missing(failed));
@@ -229,6 +234,7 @@ int berth_proc_start(const struct berth *b, const struct berth_proc *p, const ch
 	}
 	close(note[0]);
 	write_pid(b, p->name, pid);
+	*ret_pid = pid;
 	if (p->node) {
 		char uts[64];
 		struct berth_proc started = *p;

@@ -44,7 +44,7 @@ static const char usage[] =
 	"  -v          more detail in the log; may be repeated\n"
 	"  -V          print the version\n";
 
-struct options { const char *conf, *log; bool clear, foreground, ignore, systemd, chdir; int verbose, nice; };
+struct options { const char *conf, *log; bool clear, foreground, ignore, chdir; int verbose, nice; };
 
 static int options_parse(int argc, char **argv, struct options *o)
 {
@@ -63,7 +63,7 @@ static int options_parse(int argc, char **argv, struct options *o)
 		case 's': o->chdir = true; break;
 		case 'v': o->verbose++; break;
 		case 'V': puts("slurm " BERTH_VERSION); exit(0);
-		case 1: o->systemd = o->foreground = true; break;
+		case 1: o->foreground = true; break;
 		default: return -EINVAL;
 		}
 	}
@@ -150,13 +150,6 @@ static int finish(struct ctld *d)
 	return stored ? 0 : 1;
 }
 
-static void tell_systemd(void)
-{
-	const char *path = getenv("NOTIFY_SOCKET");
-	if (path)
-		start_notify(path, "READY=1\n");
-}
-
 int main(int argc, char **argv)
 {
 	struct options o = { 0 };
@@ -188,8 +181,6 @@ int main(int argc, char **argv)
 	}
 	signals_watch(d);
 	daemon_ready();
-	if (o.systemd)
-		tell_systemd();
 	while (!d->stopping)
 		uv_run(d->loop, UV_RUN_DEFAULT);
 	return finish(d);

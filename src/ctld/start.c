@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -299,18 +297,4 @@ int ctld_reconfigure(struct ctld *d, struct error *err)
 	agent_tell_all(d, RPC_D_RECONFIG);
 	log_info("reconfigured from %s", conf_path(conf));
 	return 0;
-}
-
-void start_notify(const char *path, const char *text)
-{
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	snprintf(sa.sun_path, sizeof sa.sun_path, "%s", path);
-	socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(sa.sun_path));
-	if (sa.sun_path[0] == '@')
-		sa.sun_path[0] = 0;
-	if (fd >= 0 && sendto(fd, text, strlen(text), 0, (struct sockaddr *)&sa, len) < 0)
-		log_debug("systemd was not told: %s", strerror(errno));
-	if (fd >= 0)
-		close(fd);
 }

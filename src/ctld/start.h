@@ -5,4 +5,3 @@
 int start_all(struct ctld *d, bool change_dir, struct error *err);
 /* (Re)opens the log file and sets the levels. */
 void start_log(struct ctld *d);
-void start_notify(const char *socket_path, const char *text);

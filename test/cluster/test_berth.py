@@ -91,6 +91,34 @@ def test_killed_node_is_back_before_it_was_missed(cluster):
     cluster.wait_idle()
 
 
+def test_start_says_why_a_daemon_ended_at_once(cluster):
+    conf = f"{cluster.home}/etc/slurm.conf"
+    good = cluster.read(conf)
+    for daemon in ("slurmctld", "node-1"):
+        cluster.berth(f"kill {daemon}")
+        with open(conf, "a") as f:
+            f.write("NoSuchKey=1\n")
+        try:
+            result = cluster.berth(f"start {daemon}", check=False)
+        finally:
+            with open(conf, "w") as f:
+                f.write(good)
+        assert result.rc == 1 and f"{daemon} has ended" in result.err and "NoSuchKey" in result.err, result
+        assert re.search(rf"^{daemon} +down", cluster.berth("status", check=False).out, re.M)
+        cluster.berth(f"start {daemon}")
+        assert daemon != "slurmctld" or "is UP" in cluster.out("scontrol ping"), "not ready when start returned"
+    cluster.wait_idle()
+
+
+def test_up_beside_very_many_nodes(cluster, folder):
+    """Nodes that the lines of --conf add are not waited for."""
+    extra = os.path.join(cluster.work, "many.conf")
+    with open(extra, "w") as f:
+        f.write("NodeName=e[1-100000] NodeAddr=127.0.0.1 Port=9 CPUs=4 RealMemory=16000\nPartitionName=emu Nodes=e[1-100000]\n")
+    up(cluster, folder, f"--nodes 2 --conf {extra}")
+    assert cluster.out(f"SLURM_CONF={folder}/etc/slurm.conf sinfo -h -p main -n node-[1-2] -o '%D %t'") == "2 idle"
+
+
 def test_wrong_words_are_refused(cluster):
     for command, words in (("nonesuch", 'unknown command "nonesuch"'), ("up extra", 'unexpected argument "extra"'), ("status all", 'unexpected argument "all"'),
                            ("kill nonesuch", 'no daemon or node "nonesuch"'), ("kill", "name one daemon or node"), ("logs nonesuch", "no log of nonesuch"),
