@@ -230,7 +230,20 @@ static void get_state(struct str *out, const struct sacct_row *r)
 		str_add(out, job_state_name(state, 0));
 }
 
-static void get_exit_code(struct str *out, const struct sacct_row *r) { put_exit(out, r->step ? r->step->exit_status : r->job->exit_status); }
+/* How the script ended is not how a job did that was ended from outside: 0:0, as the reference; its batch step tells the rest. */
+static uint32_t exit_of(const struct sacct_row *r)
+{
+	if (r->step)
+		return r->step->exit_status;
+	switch (r->job->state) {
+	case PB__JOB_STATE__CANCELLED: case PB__JOB_STATE__TIMEOUT: case PB__JOB_STATE__PREEMPTED: case PB__JOB_STATE__DEADLINE: case PB__JOB_STATE__NODE_FAIL:
+		return 0;
+	default:
+		return r->job->exit_status;
+	}
+}
+
+static void get_exit_code(struct str *out, const struct sacct_row *r) { put_exit(out, exit_of(r)); }
 static void get_derived_exit_code(struct str *out, const struct sacct_row *r) { if (!r->step) put_exit(out, r->job->has_derived_status ? r->job->derived_status : r->job->derived_exit << 8); }
 
 static void get_flags(struct str *out, const struct sacct_row *r)

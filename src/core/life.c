@@ -421,6 +421,8 @@ void job_batch_done(struct core *c, struct core_job *j, uint32_t node, const Pb_
 	}
 	if (s && !s->done)
 		step_end(c, j, s, e->status);
+	else if (s && s->presumed)
+		step_truth(c, j, s, e->status);
 	if (e->clean && at >= 0 && j->alloc->on[at].state != ON_FREE)
 		node_release(c, j, (uint32_t)at);
 	if (live && e->killed && !e->oom) {

@@ -324,7 +324,9 @@ struct step_on { uint32_t at; uint32_t cpus, tasks; uint64_t mem; uint32_t bits;
 struct step {
 	struct step *next;
 	uint32_t id, tasks, cpus, nodes_left;
-	bool done, overlap, found_alive; /* found_alive: only known from a node's registration */
+	bool done, overlap;
+	bool found_alive;           /* only known from a node's registration */
+	bool presumed;              /* done because the job is; how it ended is told when its processes have */
 	uint64_t start_ms, end_ms, kill_ms;
 	uint32_t status, worst, worst_on, time_min, cancel_uid; /* worst_on: index in the job's alloc of the node it came from */
 	bool cancelled;
@@ -747,6 +749,7 @@ void step_create(struct core *c, const struct core_event *ev);
 int step_make(struct core *c, struct core_job *j, const Pb__StepDesc *d, const struct core_caller *by, Pb__StepCreateRsp *rsp, struct error *err);
 void step_done_event(struct core *c, const struct core_event *ev);
 void step_end(struct core *c, struct core_job *j, struct step *s, uint32_t status);
+void step_truth(struct core *c, struct core_job *j, struct step *s, uint32_t status); /* how one that ended with its job really did */
 void step_finish_all(struct core *c, struct core_job *j);
 void step_free(struct step *s);
 void step_waits_retry(struct core *c, struct core_job *j);

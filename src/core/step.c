@@ -327,11 +327,11 @@ void step_waits_timer(struct core *c)
 
 /* --- done ------------------------------------------------------------------------------------- */
 
-void step_end(struct core *c, struct core_job *j, struct step *s, uint32_t status)
+static void step_close(struct core *c, struct core_job *j, struct step *s, uint32_t status)
 {
 	uint32_t code = status >> 8 & 255;
-	assert(!s->done);
 	s->done = true;
+	s->presumed = false;
 	s->end_ms = c->now_ms;
 	s->status = status;
 	if (s->state == PB__JOB_STATE__RUNNING)
@@ -341,7 +341,21 @@ void step_end(struct core *c, struct core_job *j, struct step *s, uint32_t statu
 	if (!special(s->id) && status && (!j->x || j->x->derived_status < status))
 		job_x(j)->derived_status = status;
 	step_account(c, j, s);
+}
+
+void step_end(struct core *c, struct core_job *j, struct step *s, uint32_t status)
+{
+	assert(!s->done);
+	step_close(c, j, s, status);
 	step_waits_retry(c, j);
+}
+
+void step_truth(struct core *c, struct core_job *j, struct step *s, uint32_t status)
+{
+	assert(s->done && s->presumed);
+	if (s->state != PB__JOB_STATE__OUT_OF_MEMORY && s->state != PB__JOB_STATE__TIMEOUT)
+		s->state = PB__JOB_STATE__RUNNING;
+	step_close(c, j, s, status);
 }
 
 void step_done_event(struct core *c, const struct core_event *ev)
@@ -381,7 +395,9 @@ void step_node_done(struct core *c, struct core_job *j, struct step *s, uint32_t
 			if (j->alloc->on[i].node == node)
 				s->worst_on = i;
 	}
-	if (s->done && s->nodes_left == 0)
+	if (s->presumed && !s->nodes_left)
+		step_truth(c, j, s, s->worst);
+	else if (s->done && !s->nodes_left)
 		step_account(c, j, s); /* what it used is known now */
 	else if (!s->done && !s->nodes_left)
 		step_end(c, j, s, s->worst);
@@ -399,6 +415,7 @@ void step_finish_all(struct core *c, struct core_job *j)
 		s->state = s->state != PB__JOB_STATE__RUNNING ? s->state : batch && !j->cancelled_by ? PB__JOB_STATE__FAILED : PB__JOB_STATE__CANCELLED;
 		if (s->id == STEP_EXTERN)
 			s->state = PB__JOB_STATE__COMPLETED;
+		s->presumed = s->id != STEP_EXTERN;
 		s->status = batch ? 15 : 9;
 		step_account(c, j, s);
 	}

@@ -1,4 +1,6 @@
 """Arrays, dependencies, times, constraints as users type them (R23-R27, R30)."""
+import os
+
 CLUSTER = dict(nodes=2, cpus=4, gpus=0)
 
 
@@ -104,3 +106,13 @@ def test_malformed_scripts(cluster):
         cluster.run("cat > bad.sh", stdin=data)
         result = cluster.run("sbatch bad.sh", check=False)
         assert result.rc == 1 and text in result.err, result
+
+
+def test_exit_code_of_a_cancelled_job(cluster):
+    """A script that answers SIGTERM with exit 3: scontrol tells of the script, sacct of the job, which did not end by itself."""
+    job = cluster.submit("-o trap-%j.txt --wrap 'trap \"exit 3\" TERM; echo ready; while :; do sleep 0.1; done'")
+    cluster.wait("the trap is set", lambda: os.path.exists(f"{cluster.work}/trap-{job}.txt") and "ready" in cluster.read(f"trap-{job}.txt"))
+    cluster.run(f"scancel {job}")
+    cluster.wait("its end in accounting", lambda: cluster.out(f"sacct -n -P -j {job} -o JobID,State,ExitCode").splitlines()
+                 == [f"{job}|CANCELLED by {os.getuid()}|0:0", f"{job}.batch|FAILED|3:0"])
+    assert cluster.job(job, "ExitCode") == "3:0"
