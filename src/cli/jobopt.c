@@ -80,6 +80,7 @@ void jobopt_fini(struct jobopt *o)
 	}
 	xfree(o->before);
 	xfree(o->submit_line);
+	xfree(o->arbitrary_hosts);
 	if (o->desc)
 		pb__job_desc__free_unpacked(o->desc, NULL);
 	o->desc = NULL;

@@ -74,6 +74,7 @@ struct jobopt {
 	int (*more_take)(size_t at, const char *value, struct error *err);
 	char *mpi, *bcast, *compress, *task_prolog, *task_epilog, *prolog, *epilog, *propagate, *slurmd_debug, *accel_bind, *step_gres;
 	char *ignore_signals;
+	char *arbitrary_hosts;             /* a host a task, in order: from SLURM_HOSTFILE */
 	int immediate_sec;                 /* -1: not asked; 0: do not wait at all */
 	int pty_fd;                        /* -1: none */
 };

@@ -108,7 +108,8 @@ JOBOPT_PARSER(mem_bind)
 
 /* --- GPUs ----------------------------------------------------------------------------------------------- */
 
-JOBOPT_PARSER(gpu_bind)
+/* "[verbose,]type[:values]" */
+static bool gpu_bind_valid(struct jobopt *o, const char *value)
 {
 	static const struct { const char *name; bool number, list, hex; } words[] = { { "closest", 0, 0, 0 }, { "none", 0, 0, 0 },
 		{ "single", 1, 0, 0 }, { "per_task", 1, 0, 0 }, { "map_gpu", 0, 1, 0 }, { "map", 0, 1, 0 }, { "mask_gpu", 0, 1, 1 }, { "mask", 0, 1, 1 } };
@@ -126,14 +127,29 @@ JOBOPT_PARSER(gpu_bind)
 		if (offender) {
 			free(o->before);
 			o->before = xasprintf("%s: error: Failed to validate %s, offending character is %c", jobopt_cmd_name(o->cmd), tail + 1, offender);
-			break;
 		}
-		char *text = xasprintf("gres/gpu:%s", value);
-		jobopt_put_str(o, &row->target, text);
-		xfree(text);
-		return 0;
+		return !offender;
 	}
-	return jobopt_refuse(o, 255, err, "Invalid --gpu-bind argument: %s", value);
+	return false;
+}
+
+JOBOPT_PARSER(gpu_bind)
+{
+	if (!gpu_bind_valid(o, value))
+		return jobopt_refuse(o, 255, err, "Invalid --gpu-bind argument: %s", value);
+	char *text = xasprintf("gres/gpu:%s", value);
+	jobopt_put_str(o, &row->target, text);
+	xfree(text);
+	return 0;
+}
+
+/* The same, with the resource named in front of it. */
+JOBOPT_PARSER(tres_bind)
+{
+	if (!str_starts(value, "gres/gpu:") || !gpu_bind_valid(o, value + strlen("gres/gpu:")))
+		return jobopt_refuse(o, 1, err, "Invalid --tres-bind argument: %s; it looks like gres/gpu:single:2", value);
+	jobopt_put_str(o, &row->target, value);
+	return 0;
 }
 
 /* --- distribution ----------------------------------------------------------------------------------------- */

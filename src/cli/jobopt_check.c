@@ -12,7 +12,10 @@
 #include "base/str.h"
 #include "cli/jobopt.h"
 #include "cli/jobopt_row.h"
+#include "model/hostlist.h"
 #include "model/tres.h"
+
+#define HOSTFILE_MAX (16u << 20)   /* bytes of SLURM_HOSTFILE that are read */
 
 static int refuse_fatal(struct jobopt *o, struct error *err, const char *text)
 {
@@ -253,6 +256,53 @@ static void nodes_lower(struct jobopt *o)
 		d->max_nodes = d->num_tasks;
 }
 
+static int hosts_read(const char *path, struct hostlist *hl, struct error *err)
+{
+	FILE *f = fopen(path, "re");
+	struct str text = STR_INIT;
+	char buf[4096];
+	size_t got;
+	while (f && (got = fread(buf, 1, sizeof(buf), f)) > 0 && text.len < HOSTFILE_MAX)
+		str_add_n(&text, buf, got);
+	if (f)
+		fclose(f);
+	int rc = hostlist_add(hl, text.len ? text.data : "", err);
+	str_fini(&text);
+	return rc;
+}
+
+/* SLURM_HOSTFILE: its hosts in order, a task each; "it will override any other method" (srun(1), --distribution=arbitrary). */
+static int hostfile_take(struct jobopt *o, struct error *err)
+{
+	const char *path = getenv("SLURM_HOSTFILE");
+	struct hostlist hl = HOSTLIST_INIT;
+	Pb__JobDesc *d = o->desc;
+	if (!path || !*path)
+		return 0;
+	if (hosts_read(path, &hl, err) < 0 || !hl.count) {
+		hostlist_fini(&hl);
+		o->before = xasprintf("%s: error: Hostlist is empty!", jobopt_cmd_name(o->cmd));
+		return jobopt_refuse(o, 1, err, "Failure getting NodeNames from hostfile");
+	}
+	if (!d->has_num_tasks)
+		d->num_tasks = (uint32_t)hl.count;
+	d->has_num_tasks = true;
+	struct str hosts = STR_INIT;
+	for (size_t i = 0; i < hl.count && i < d->num_tasks; i++)
+		str_add_sep(&hosts, ",", hl.name[i]);
+	hostlist_uniq(&hl);
+	if (!d->req_nodes) {
+		d->req_nodes = hostlist_compact(&hl);
+		d->has_min_nodes = d->has_max_nodes = true;
+		d->min_nodes = d->max_nodes = (uint32_t)hl.count;
+	}
+	xstr_set(&d->distribution, "arbitrary");
+	xstr_set(&o->arbitrary_hosts, hosts.data);
+	str_fini(&hosts);
+	hostlist_fini(&hl);
+	return 0;
+}
+
 int jobopt_check(struct jobopt *o, struct error *err)
 {
 	int rc = 0;
@@ -267,6 +317,8 @@ int jobopt_check(struct jobopt *o, struct error *err)
 		rc = per_node_join(o, err);
 	if (rc == 0)
 		rc = gpu_counts_check(o, err);
+	if (rc == 0)
+		rc = hostfile_take(o, err);
 	if (rc < 0)
 		return rc;
 	gpu_derive(o);

@@ -264,7 +264,7 @@ static Pb__AllocInfo *alloc_get(struct client *c, struct jobopt *o)
 		return NULL;
 	}
 	if (rsp->code) {
-		submit_refused(cmd, o->immediate_sec >= 0 ? "Unable to allocate resources" : "Job submit/allocate failed", (int)rsp->code, rsp->detail);
+		submit_refused(cmd, o->immediate_sec >= 0 && rsp->code != ESLURM_DEPENDENCY ? "Unable to allocate resources" : "Job submit/allocate failed", (int)rsp->code, rsp->detail);
 	} else {
 		if (!o->quiet)
 			submit_user_msg(cmd, rsp->user_msg);
@@ -297,11 +297,10 @@ static void alloc_release(struct client *c, uint32_t job_id, int code)
 		protobuf_c_message_free_unpacked(msg, NULL);
 }
 
-static void environment_make(const struct jobopt *o, const struct client *c, const Pb__AllocInfo *alloc, struct envlist *env)
+static void environment_make(const struct jobopt *o, const struct client *c, const Pb__AllocInfo *alloc, const char *here, struct envlist *env)
 {
 	extern char **environ;
 	const char *cluster = conf_str(client_conf(c), CONF_ClusterName);
-	char *here = getcwd(NULL, 0);
 
 	for (char **v = environ; *v; v++)
 		envlist_load(env, v, 1);
@@ -314,19 +313,30 @@ static void environment_make(const struct jobopt *o, const struct client *c, con
 		envlist_set(env, "SLURM_GPUS_PER_NODE", str_starts(o->gpus_per_node, "gres/gpu:") ? o->gpus_per_node + 9 : o->gpus_per_node);
 	envlist_set(env, "SLURM_SUBMIT_DIR", here ? here : "/");
 	envlist_set(env, "SLURM_SUBMIT_HOST", o->desc->alloc_node ? o->desc->alloc_node : "localhost");
-	free(here);
+}
+
+/* --chdir is where the command runs; SLURM_SUBMIT_DIR stays where salloc was called. */
+static bool folder_enter(const struct jobopt *o)
+{
+	if (!jobopt_is_set(o, JO_chdir) || chdir(o->desc->work_dir) == 0)
+		return true;
+	fprintf(stderr, "%s: error: --chdir=%s: %s\n", cmd, o->desc->work_dir, strerror(errno));
+	return false;
 }
 
 static int allocation_use(struct jobopt *o, struct client *c, char **argv, const sigset_t *old)
 {
-	Pb__AllocInfo *alloc = alloc_get(c, o);
+	char *here = getcwd(NULL, 0);
+	Pb__AllocInfo *alloc = folder_enter(o) ? alloc_get(c, o) : NULL;
 	struct envlist env = ENVLIST_INIT;
 	char *shell[2] = { (char *)(uintptr_t)shell_of_user(), NULL };
 	uint32_t job_id;
 	int code = 0;
 
-	if (!alloc)
+	if (!alloc) {
+		free(here);
 		return 1;
+	}
 	job_id = alloc->job->job_id;
 	atomic_store(&held.granted, true);
 	say("Granted job allocation %u", job_id);
@@ -336,10 +346,11 @@ static int allocation_use(struct jobopt *o, struct client *c, char **argv, const
 		say("Nodes %s are ready for job", alloc->job->alloc->nodes);
 	if (!o->no_shell) {
 		thread_start(end_thread, NULL);
-		environment_make(o, c, alloc, &env);
+		environment_make(o, c, alloc, here, &env);
 		code = command_run(argv[0] ? argv : shell, env.var, old);
 		alloc_release(c, job_id, code);
 	}
+	free(here);
 	envlist_fini(&env);
 	pb__alloc_info__free_unpacked(alloc, NULL);
 	return code;

@@ -229,7 +229,7 @@ static int say_result(const struct scancel *s, const Pb__KillResult *r)
 {
 	bool gone = r->code == ESLURM_INVALID_JOB_ID || r->code == ESLURM_ALREADY_DONE || r->code == ESLURM_JOB_FINISHED;
 	const char *text = r->code == ESLURM_JOB_FINISHED ? error_text(ESLURM_ALREADY_DONE) : error_text((int)r->code);
-	bool step = is_step(r->id), silent = gone && !s->signal && !step;
+	bool step = is_step(r->id), silent = gone && !s->signal && !s->batch && !step;
 
 	if (r->code == 0)
 		return 0;

@@ -180,8 +180,10 @@ static const struct keyword *keyword_find(const char *word)
 static void command_run(struct scontrol *s, int argc, char **argv)
 {
 	const struct keyword *k = keyword_find(argv[0]);
-	if (!k)
+	if (!k) {
+		s->quiet = false;   /* said even then */
 		scontrol_fail(s, "invalid keyword: %s", argv[0]);
+	}
 	else if (!k->fn)
 		scontrol_fail(s, "scontrol: error: %s is not supported yet", k->name);
 	else if ((s->json || s->yaml) && k->fn != scontrol_show && k->fn != scontrol_ping && k->fn != scontrol_why)
@@ -215,7 +217,7 @@ static int line_split(char *line, char **argv, int max)
 	return n;
 }
 
-/* The prompt. A failed command does not end it; the exit status is that of the last one. */
+/* The prompt. A failed command does not end it; the exit status tells that one failed. */
 static void prompt_run(struct scontrol *s)
 {
 	char *line = NULL, *last = NULL, *argv[256];
@@ -236,10 +238,8 @@ static void prompt_run(struct scontrol *s)
 		if (!again)
 			xstr_set(&last, line);
 		int argc = line_split(copy, argv, 256);
-		if (argc) {
-			s->exit_code = 0;
+		if (argc)
 			command_run(s, argc, argv);
-		}
 		free(copy);
 	}
 	free(line);
@@ -276,7 +276,7 @@ int main(int argc, char **argv)
 	s.all = getenv("SCONTROL_ALL") != NULL;
 	int first = opt_parse(rows, ROWS, argc, argv, false, scontrol_option, &s, &err);
 	if (first < 0)
-		return show_bad_option("scontrol", &err);
+		return show_parse_fail("scontrol", &err);
 	int json = json_parser_check("scontrol", s.json ? s.json : s.yaml);
 	if (json)
 		return json - 1;

@@ -6,6 +6,7 @@
 
 struct scontrol {
 	bool all, details, one_line, quiet, future;
+	const char *task;                /* "show job A_T": the task that is asked for, where it is one of many in a record */
 	const char *json, *yaml;         /* parser asked for; "" default; NULL: text */
 	unsigned verbose;
 	int64_t uid;                     /* -u; -1: not given */

@@ -43,7 +43,10 @@ static void put_head(struct str *out, struct jobview *v, const struct scontrol *
 	if (msgview_has(&v->rec, PB_JobRecord_array_job_id)) {
 		kv_num(out, " ArrayJobId=", jobview_num(v, PB_JobRecord_array_job_id, 0));
 		str_add(out, " ArrayTaskId=");
-		put_array_task(out, v, "N/A");
+		if (s->task && !msgview_has(&v->rec, PB_JobRecord_array_task_id))
+			str_add(out, s->task);
+		else
+			put_array_task(out, v, "N/A");
 		if (jobview_num(v, PB_JobRecord_array_max_running, 0))
 			kv_num(out, " ArrayTaskThrottle=", jobview_num(v, PB_JobRecord_array_max_running, 0));
 	}

@@ -376,5 +376,5 @@ void scontrol_wait_job(struct scontrol *s, int argc, char **argv)
 	if (rc < 0)
 		scontrol_fail(s, "scontrol: Problem running job %llu: %s", id, error_text(rc));
 	else
-		printf("Job %llu is ready\n", id);
+		fprintf(stderr, "scontrol: Nodes are ready for job %llu\n", id);
 }

@@ -59,6 +59,23 @@ static size_t words_split(char *text, char ***ret)
 	return n;
 }
 
+/* Is there a job (or an array) with the number that `id` begins with? */
+static bool job_known(struct scontrol *s, const char *id)
+{
+	char *number = xstrndup(id, strspn(id, "0123456789"));
+	Pb__JobListReq req = PB__JOB_LIST_REQ__INIT;
+	struct error err = { 0 };
+	uint8_t *reply = NULL;
+	size_t len;
+	req.n_selector = 1;
+	req.selector = &number;
+	req.has_with_finished = req.with_finished = true;
+	bool known = *number && show_call(scontrol_client(s), RPC_JOB_LIST, &req.base, PB_JobListRsp_now, &reply, &len, &err) == 0;
+	free(reply);
+	free(number);
+	return known;
+}
+
 static void show_job(struct scontrol *s, const char *id)
 {
 	static struct jobview v;
@@ -73,6 +90,8 @@ static void show_job(struct scontrol *s, const char *id)
 			free(text);
 			return;
 		}
+	const char *task = id ? strchr(id, '_') : NULL;
+	s->task = task && task[1] && !task[1 + strspn(task + 1, "0123456789")] ? task + 1 : NULL;
 	req.n_selector = words_split(text, &req.selector);
 	req.has_with_finished = req.with_finished = true;
 	req.has_show_all = req.show_all = s->all || id;
@@ -80,6 +99,10 @@ static void show_job(struct scontrol *s, const char *id)
 	int rc = show_call(scontrol_client(s), RPC_JOB_LIST, &req.base, PB_JobListRsp_now, &reply, &len, &err);
 	free(req.selector);
 	free(text);
+	if (rc == -ESLURM_INVALID_JOB_ID && id && strchr(id, '_') && !strchr(id, ',') && job_known(s, id)) {
+		scontrol_fail(s, "Job %s not found", id);
+		return;
+	}
 	if (rc < 0) {
 		scontrol_fail(s, "slurm_load_jobs error: %s", error_text(rc));
 		return;
@@ -168,7 +191,9 @@ static void show_step(struct scontrol *s, const char *id)
 	out_flush(&out);
 	str_fini(&out);
 	free(reply);
-	if (!shown && id)
+	if (!shown && id && *id != 's' && !job_known(s, id))
+		scontrol_fail(s, "scontrol: error: slurm_get_job_steps(%s) failed: %s", id, error_text(ESLURM_INVALID_JOB_ID));
+	else if (!shown && id)
 		scontrol_missing(s, "Job step %s not found", id);
 	else if (!shown && !s->quiet)
 		printf("No job steps in the system\n");
@@ -339,6 +364,11 @@ static char *list_read(const char *id)
 	bool opened = f != NULL;
 	if (f && f != stdin)
 		fclose(f);
+	for (size_t i = 0; i < text.len; i++)   /* one name a line; a message about it stays one line */
+		if (text.data[i] == '\n')
+			text.data[i] = ',';
+	while (text.len && text.data[text.len - 1] == ',')
+		text.data[--text.len] = 0;
 	if (opened)
 		return str_take(&text);
 	str_fini(&text);

@@ -207,7 +207,7 @@ int main(int argc, char **argv)
 	const char *const *typed = show_argv_keep(argc, argv);
 	int first = opt_parse(rows, ROWS, argc, argv, false, sdiag_option, &asked, &err);
 	if (first < 0)
-		return show_bad_option("sdiag", &err);
+		return show_parse_fail("sdiag", &err);
 	int rc = json_parser_check("sdiag", asked.json ? asked.json : asked.yaml);
 	if (rc)
 		return rc - 1;

@@ -34,6 +34,15 @@ int show_bad_option(const char *prog, const struct error *err)
 	return 1;
 }
 
+int show_parse_fail(const char *prog, const struct error *err)
+{
+	static const char *const getopts[] = { "option '", "invalid option", "option requires", "unrecognized option" };
+	for (size_t i = 0; i < sizeof(getopts) / sizeof(getopts[0]); i++)
+		if (str_starts(err->line, getopts[i]))
+			return show_bad_option(prog, err);
+	return show_fail(err);
+}
+
 void put_cluster_line(struct str *out)
 {
 	if (show_env.clusters)

@@ -11,6 +11,8 @@ void show_start(const char *prog);
 int show_fail(const struct error *err);
 /* getopt's kind of failure: "prog: line" and "Try ...". */
 int show_bad_option(const char *prog, const struct error *err);
+/* Whichever of the two it is: what opt_parse refused, or a handler of options. */
+int show_parse_fail(const char *prog, const struct error *err);
 /* "CLUSTER: name", above the header where --clusters was given. */
 void put_cluster_line(struct str *out);
 /* Opens the client and fills show_env.cluster. Exits with status 1 and a message when that cannot be done. */

@@ -123,6 +123,15 @@ static void node_place(struct build *b, const struct record *node, struct sinfo_
 	probe->n_nodes++;
 }
 
+/* A partition without any of the wanted nodes has a line only where the line says which it is. */
+static bool names_partition(const struct table *t)
+{
+	for (size_t i = 0; i < t->n_col; i++)
+		if (t->col[i].field && (t->col[i].field->letter == 'P' || t->col[i].field->letter == 'R'))
+			return true;
+	return false;
+}
+
 static void part_place(struct build *b, const struct record *part, uint32_t index)
 {
 	static struct msgview p;
@@ -141,7 +150,7 @@ static void part_place(struct build *b, const struct record *part, uint32_t inde
 			node_place(b, node, &probe, names.name[i]);
 	}
 	hostlist_fini(&names);
-	if (!probe.n_nodes && !b->q->node_form && !b->q->reasons) {
+	if (!probe.n_nodes && !b->q->node_form && !b->q->reasons && names_partition(b->t)) {
 		str_reset(&b->key);
 		key_put(b->q, b->t, &b->key, &probe);
 		(void)line_for(&b->lines, &b->key, &probe, false);
@@ -202,7 +211,7 @@ static int table_make(const struct sinfo *q, const struct records *node_list, co
 #pragma GCC diagnostic ignored "-Wformat-extra-args"
 	snprintf(text, sizeof(text), format[kind][q->long_form], kind == 2 ? nodes : part, part);
 #pragma GCC diagnostic pop
-	table_init(t, node_fields, node_fields_n, "job");
+	table_init(t, node_fields, node_fields_n, "node");
 	int rc;
 	if (sinfo_is_json(q))   /* lines of nodes that agree in what the reference looks at */
 		rc = table_format_long(t, "PartitionName,StateComplete,Features,features_act,Gres,Comment,Extra,Reason,TimeStamp,User,Reservation", err);

@@ -39,7 +39,7 @@ static const struct opt_row rows[] = {
 	{ "reservation", 'T', OPT_NONE, NULL, "reservations instead of partitions", S_RESERVATION, false },
 	{ "responding", 'r', OPT_NONE, NULL, "only nodes that respond", S_RESPONDING, false },
 	{ "sort", 'S', OPT_REQUIRED, "fields", "order by these letters, '-' before one turns it round", S_SORT, false },
-	{ "states", 't', OPT_REQUIRED, "states", "only nodes in these states: a,b one of them, a+b both, ~a not", S_STATES, false },
+	{ "states", 't', OPT_REQUIRED, "states", "only nodes in these states: a,b one of them, a+b or a&b both, ~a not", S_STATES, false },
 	{ "summarize", 's', OPT_NONE, NULL, "one line a partition", S_SUMMARIZE, false },
 	{ "verbose", 'v', OPT_NONE, NULL, "say what is asked for", S_VERBOSE, false },
 	{ "version", 'V', OPT_NONE, NULL, "print the version", S_VERSION, false },
@@ -85,7 +85,7 @@ static void put_state_words(struct str *out, const char *sep)
 
 static bool test_add(struct sinfo *q, const char *word, bool and_next)
 {
-	bool negate = *word == '~';
+	bool negate = *word == '~' || *word == '!';
 	for (size_t i = 0; i < WORDS; i++)
 		if (!strcasecmp(state_words[i].word, word + negate) && q->n_tests < STATE_TESTS_MAX) {
 			q->test[q->n_tests++] = (struct state_test){ negate, and_next, state_words[i].base, state_words[i].flags, state_words[i].busy };
@@ -99,7 +99,7 @@ static int states_parse(struct sinfo *q)
 	char *copy = xstrdup(q->states), *cursor = copy;
 	int rc = 0;
 	for (char *group; !rc && (group = str_next(&cursor, ","));)
-		for (char *word; !rc && (word = str_next(&group, "+"));)
+		for (char *word; !rc && (word = str_next(&group, "+&"));)
 			if (*word && !str_eq_nocase(word, "all") && !test_add(q, word, group != NULL)) {
 				struct str list = STR_INIT;
 				put_state_words(&list, ",");
@@ -184,7 +184,7 @@ static int sinfo_option(const struct opt_row *row, const char *value, void *arg,
 	case S_HIDE: q->all = false; break;
 	case S_ITERATE:
 		if (show_iterate_parse(value, &q->iterate) < 0)
-			return error_set(err, EINVAL, "invalid entry for --iterate=%s", value);
+			return error_set(err, EINVAL, "Error: invalid entry for --iterate=%s", value);
 		break;
 	case S_JSON: xstr_set(&q->json, value ? value : ""); break;
 	case S_YAML: xstr_set(&q->yaml, value ? value : ""); break;
@@ -214,7 +214,7 @@ int sinfo_parse(struct sinfo *q, int argc, char **argv)
 	q->future = getenv("SINFO_FUTURE") || getenv("SCONTROL_FUTURE");
 	int rc = opt_parse(rows, ROWS, argc, argv, false, sinfo_option, q, &err);
 	if (rc < 0)
-		return strstr(err.line, "option '") || strstr(err.line, "invalid option") ? show_bad_option("sinfo", &err) : show_fail(&err);
+		return show_parse_fail("sinfo", &err);
 	if (!q->format_long)
 		env_fill(&q->format, "SINFO_FORMAT");
 	env_fill(&q->partitions, "SINFO_PARTITION");

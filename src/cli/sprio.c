@@ -359,7 +359,7 @@ int main(int argc, char **argv)
 	show_start("sprio");
 	int first = opt_parse(rows, ROWS, argc, argv, false, sprio_option, &s, &err);
 	if (first < 0)
-		return show_bad_option("sprio", &err);
+		return show_parse_fail("sprio", &err);
 	if (first < argc) {
 		log_error("Unrecognized option: %s", argv[first]);
 		usage(stderr);

@@ -299,8 +299,19 @@ static int jobs_call(const struct squeue *q, struct client *c, uint8_t **reply, 
 		req.uid = (uint32_t)q->uid.id[0];
 	}
 	int rc = show_call(c, RPC_JOB_LIST, &req.base, PB_JobListRsp_now, reply, len, err);
+	bool alone = req.n_selector == 1;
+	char *task = alone ? strchr(word[0], '_') : NULL;
+	if (rc == -ESLURM_INVALID_JOB_ID && task) {   /* a task that is gone, of an array that is there */
+		*task = 0;
+		rc = show_call(c, RPC_JOB_LIST, &req.base, PB_JobListRsp_now, reply, len, err);
+		if (rc == 0) {
+			free(*reply);
+			*reply = NULL;
+			*len = 0;
+		}
+	}
 	/* Ids of a list that are not known are just not shown; a single one is an error. */
-	if (rc == -ESLURM_INVALID_JOB_ID && req.n_selector > 1) {
+	if (rc == -ESLURM_INVALID_JOB_ID && !alone) {
 		*reply = NULL;
 		*len = 0;
 		rc = 0;

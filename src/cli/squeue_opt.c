@@ -313,7 +313,7 @@ static bool job_id_is_good(const char *text)
 		return strspn(text + 1, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 13;
 	size_t n = strspn(text, "0123456789");
 	if (!n || !text[n])
-		return n > 0;
+		return n > 0 && text[strspn(text, "0")];
 	if (text[n] != '_' && text[n] != '+')
 		return false;
 	const char *rest = text + n + 1;
@@ -372,10 +372,8 @@ int squeue_parse(struct squeue *q, int argc, char **argv)
 	struct error err = { 0 };
 	*q = (struct squeue){ .argv = show_argv_keep(argc, argv), .argc = argc };
 	int first = parse_all(q, argc, argv, &err);
-	if (first < 0 && (strstr(err.line, "option '") || strstr(err.line, "invalid option")))
-		return show_bad_option("squeue", &err);
 	if (first < 0)
-		return show_fail(&err);
+		return show_parse_fail("squeue", &err);
 	for (int i = first; i < argc; i++) {   /* "-s 5.0": the value may stand in the next word, but need not be there */
 		if ((size_t)(i - first) >= q->n_open) {
 			log_error("Unrecognized option: %s", argv[i]);
@@ -383,6 +381,10 @@ int squeue_parse(struct squeue *q, int argc, char **argv)
 			return 1;
 		}
 		list_add(q->open[i - first], argv[i]);
+	}
+	if (q->only_state && (q->users || q->me || q->accounts || q->names || q->partitions || q->qos || q->licenses || q->reservations || q->nodes || q->steps)) {
+		log_at(LOG_L_FATAL, "Option --only-job-state only works alone, with -j (--jobs) and/or -t (--states) parameters, parameters for cluster/federation selection, and the printing options.");
+		return 1;
 	}
 	if (q->me)
 		id_add(&q->uid, getuid());

@@ -15,14 +15,15 @@
 #include "cli/srun.h"
 #include "model/idset.h"
 
-/* Next line with its continuations; NULL at the end. Comments and empty lines are skipped. */
-static char *line_read(FILE *f, struct str *s)
+/* Next line with its continuations; NULL at the end. Comments and empty lines are skipped. `number`: of its last line in the file. */
+static char *line_read(FILE *f, struct str *s, unsigned *number)
 {
 	char *buf = NULL;
 	size_t size = 0;
 	ssize_t n;
 	str_reset(s);
 	while ((n = getline(&buf, &size, f)) >= 0) {
+		++*number;
 		while (n > 0 && (buf[n - 1] == '\n' || buf[n - 1] == '\r'))
 			buf[--n] = 0;
 		bool goes_on = n > 0 && buf[n - 1] == '\\';
@@ -58,7 +59,7 @@ static Pb__MultiProg *line_parse(char *line)
 	return m;
 }
 
-/* Marks the ranks of a line in `seen`; false: they make no sense, or there is no program. */
+/* Marks the ranks of a line in `seen`; false: they make no sense, have a line already (which was said), or there is no program. */
 static bool ranks_mark(const Pb__MultiProg *m, struct bitset *seen, uint32_t tasks)
 {
 	struct bitset *set;
@@ -68,13 +69,20 @@ static bool ranks_mark(const Pb__MultiProg *m, struct bitset *seen, uint32_t tas
 		bitset_fill(seen);
 		return true;
 	}
-	if (idset_parse(m->ranks, 1u << 20, &set, NULL) < 0)
+	if (idset_parse(m->ranks, 1u << 20, &set, NULL) < 0) {
+		log_error("Invalid task range specification (%s)", m->ranks);
 		return false;
-	for (uint32_t i = 0; i < tasks; i++)
-		if (bitset_has(set, i))
+	}
+	bool once = true;
+	for (uint32_t i = 0; once && i < tasks; i++)
+		if (bitset_has(set, i)) {
+			once = !bitset_has(seen, i);
+			if (!once)
+				log_error("Duplicate record for task %u", i);
 			bitset_set(seen, i);
+		}
 	bitset_destroy(set);
-	return true;
+	return once;
 }
 
 int multi_read(const struct srun *s, const char *path, Pb__MultiProg ***ret, size_t *ret_n)
@@ -89,11 +97,12 @@ int multi_read(const struct srun *s, const char *path, Pb__MultiProg ***ret, siz
 	size_t cap = 0, n = 0;
 	Pb__MultiProg **list = NULL;
 	int rc = 0;
-	for (char *line; !rc && (line = line_read(f, &text));) {
+	unsigned number = 0;
+	for (char *line; !rc && (line = line_read(f, &text, &number));) {
 		list = xgrow(list, &cap, n + 1, sizeof(*list));
 		list[n++] = line_parse(line);
 		if (!ranks_mark(list[n - 1], seen, s->task_count)) {
-			log_error("Configuration file %s invalid, line for \"%s\"", path, list[n - 1]->ranks);
+			log_error("Line %u of configuration file %s invalid", number, path);
 			rc = srun_exit_code(1);
 		}
 	}

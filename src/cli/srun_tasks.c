@@ -170,11 +170,11 @@ void tasks_fail(struct srun *s)
 
 void tasks_print_states(struct srun *s)
 {
-	static const char *const words[] = { "unknown", "running", "exited" };
-	for (int state = TASK_STARTING; state <= TASK_EXITED; state++) {
+	static const char *const words[] = { "unknown", "running", "exited", "exited abnormally" };
+	for (int state = TASK_STARTING; state <= TASK_EXITED + 1; state++) {
 		struct bitset *set = bitset_create(s->task_count);
 		for (uint32_t i = 0; i < s->task_count; i++)
-			if ((int)s->task[i].state == state)
+			if ((int)s->task[i].state + (s->task[i].state == TASK_EXITED && s->task[i].status) == state)
 				bitset_set(set, i);
 		char *ids = idset_format(set);
 		if (!bitset_empty(set))

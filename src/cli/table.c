@@ -56,7 +56,16 @@ static int column_add(struct table *t, const struct field *field, bool right, un
 
 static void bad_spec(const struct table *t, const char *spec)
 {
-	log_error("Invalid %s format specification: %s", t->kind, spec);
+	log_error("Invalid %s format specification: %s", strcmp(t->kind, "node") ? t->kind : "job", spec);
+}
+
+/* The reference's sinfo says this one without its name in front. */
+static void bad_letter(const struct table *t, const char *letter)
+{
+	if (strcmp(t->kind, "node"))
+		bad_spec(t, letter);
+	else
+		fprintf(stderr, "Invalid node format specification: %s\n", letter);
 }
 
 static int add_all_letters(struct table *t, const char *upper_sep, struct error *err)
@@ -87,7 +96,7 @@ static int add_letter(struct table *t, char *piece, struct error *err)
 	if (f)
 		return column_add(t, f, right, width, p + 1, err);
 	char letter[2] = { *p, 0 };
-	bad_spec(t, letter);
+	bad_letter(t, letter);
 	char *text = xasprintf("%%%s", piece);
 	int rc = column_add(t, NULL, false, 0, text, err);
 	free(text);

@@ -5,26 +5,32 @@
 
 typedef int (*op_fn)(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err);
 
+/* A job that runs goes on; it is held when it comes back to the queue. */
 static int op_hold(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err)
 {
-	if (j->state != PB__JOB_STATE__PENDING)
-		return job_state_is_final(j->state) ? error_set(err, ESLURM_JOB_FINISHED, "job %u has ended", j->id) : error_set(err, ESLURM_JOB_NOT_PENDING, "job %u has started", j->id);
+	if (job_state_is_final(j->state))
+		return error_set(err, ESLURM_JOB_FINISHED, "job %u has ended", j->id);
 	bool user = ev->job_op->op == PB__JOB_OP_REQ__OP__UHOLD || !ev->by.oper || ev->by.uid == j->uid;
-	if (ev->job_op->op == PB__JOB_OP_REQ__OP__HOLD && ev->by.oper && ev->by.uid != j->uid)
-		user = false;
 	j->hold = user ? REASON_HELD_USER : REASON_HELD_ADMIN;
-	queue_update(c, j);
+	if (j->state == PB__JOB_STATE__PENDING)
+		queue_update(c, j);
 	fx_persist(c, j);
 	return 0;
 }
 
 static int op_release(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err)
 {
-	if (j->state != PB__JOB_STATE__PENDING)
-		return job_state_is_final(j->state) ? error_set(err, ESLURM_JOB_FINISHED, "job %u has ended", j->id) : error_set(err, ESLURM_JOB_NOT_PENDING, "job %u has started", j->id);
+	if (job_state_is_final(j->state))
+		return error_set(err, ESLURM_JOB_FINISHED, "job %u has ended", j->id);
+	if (j->state != PB__JOB_STATE__PENDING && !j->hold)
+		return error_set(err, ESLURM_JOB_NOT_PENDING, "job %u has started", j->id);
 	if (j->hold == REASON_HELD_ADMIN && !ev->by.oper)
 		return error_set(err, ESLURM_ACCESS_DENIED, "job %u was held by an administrator", j->id);
 	j->hold = REASON_NONE;
+	if (j->state != PB__JOB_STATE__PENDING) {
+		fx_persist(c, j);
+		return 0;
+	}
 	j->flags &= ~(uint32_t)(JOBF_SPECIAL_EXIT | JOBF_REQUEUE_HOLD | JOBF_RESV_DEL_HOLD);
 	if (j->x)
 		xfree(j->x->wait_text);
@@ -99,8 +105,10 @@ static int op_suspend(struct core *c, struct core_job *j, const struct core_even
 static int op_resume(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err)
 {
 	(void)ev;
+	if (j->state == PB__JOB_STATE__PENDING)
+		return error_set(err, ESLURM_JOB_PENDING, "job %u has not started", j->id);
 	if (j->state != PB__JOB_STATE__SUSPENDED)
-		return job_state_is_final(j->state) ? error_set(err, ESLURM_ALREADY_DONE, "job %u has ended", j->id) : error_set(err, ESLURM_NOT_RUNNING, "job %u is not suspended", j->id);
+		return job_state_is_final(j->state) ? error_set(err, ESLURM_ALREADY_DONE, "job %u has ended", j->id) : error_set(err, ESLURM_NOT_SUSPENDED, "job %u is running", j->id);
 	j->state = PB__JOB_STATE__RUNNING;
 	j->susp_total += now_sec(c) - j->suspend;
 	j->suspend = now_sec(c);

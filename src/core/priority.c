@@ -135,7 +135,7 @@ static uint32_t shown(double p) { return p < 1 ? 1 : p > 4294967294.0 ? 42949672
 uint32_t job_priority(const struct core *c, const struct core_job *j)
 {
 	struct prio p;
-	if (j->hold && j->state == PB__JOB_STATE__PENDING)
+	if (j->hold && !job_state_is_final(j->state))
 		return 0;
 	prio_best(c, j, &p);
 	return shown(p.total);

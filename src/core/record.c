@@ -235,7 +235,8 @@ static void record_fill(const struct core *c, Pb__JobRecord *m, struct core_job 
 		SET(preempt_time, j->preempt_at);
 		SET(preempt_end, j->preempt_end);
 	}
-	if (j->hold) {
+	bool stays_held = j->hold && !job_state_is_final(j->state);
+	if (stays_held) {
 		SET(admin_prio, 0);
 		SET(held_by_admin, j->hold == REASON_HELD_ADMIN);
 	} else if (j->prio_set)
@@ -245,7 +246,7 @@ static void record_fill(const struct core *c, Pb__JobRecord *m, struct core_job 
 	if (j->blocked)
 		SET(blocked_reason, j->blocked);
 	record_extra(c, m, j, a);
-	if (j->hold && !m->has_end_reason)
+	if (stays_held && !m->has_end_reason)
 		SET(end_reason, j->hold);
 	sluid_make(j, sluid);
 	m->sluid = sluid;

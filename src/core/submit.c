@@ -383,6 +383,8 @@ static int check_times(struct core *c, const Pb__JobDesc *d, struct error *err)
 	uint32_t now = now_sec(c);
 	if (d->has_time_limit_min && !d->time_limit_min)
 		return error_set(err, ESLURM_INVALID_TIME_LIMIT, "a time limit of 0 minutes is not possible");
+	if (d->has_time_limit_min && d->has_time_min_min && d->time_min_min > d->time_limit_min)
+		return error_set(err, ESLURM_INVALID_TIME_MIN, "--time-min of %u minutes is above the time limit of %u", d->time_min_min, d->time_limit_min);
 	if (!d->has_deadline || !d->deadline)
 		return 0;
 	if (d->has_begin_time && d->begin_time > d->deadline)
@@ -404,13 +406,40 @@ static int check_frequency(struct core *c, const Pb__JobDesc *d, struct error *e
 	return 0;
 }
 
+static bool asks_for_gpus(const Pb__JobDesc *d)
+{
+	const char *text[] = { d->tres_per_job, d->tres_per_node, d->tres_per_socket, d->tres_per_task };
+	for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+		if (text[i] && strstr(text[i], "gpu"))
+			return true;
+	return false;
+}
+
+/* Counts that contradict each other. */
+static int check_counts(const Pb__JobDesc *d, struct error *err)
+{
+	if (d->has_min_nodes && !d->min_nodes && d->has_max_nodes && !d->max_nodes)
+		return error_set(err, ESLURM_INVALID_NODE_COUNT, "a job of 0 nodes is not possible");
+	if (d->has_min_nodes && d->has_max_nodes && d->max_nodes && d->min_nodes > d->max_nodes)
+		return error_set(err, ESLURM_INVALID_NODE_COUNT, "the maximum of %u nodes is below the minimum of %u", d->max_nodes, d->min_nodes);
+	if (asks_for_gpus(d))
+		return 0;
+	if (d->cpus_per_tres && *d->cpus_per_tres)
+		return error_set(err, ESLURM_INVALID_GRES, "--cpus-per-gpu (%s) without any GPU", d->cpus_per_tres);
+	if (d->mem_per_tres && *d->mem_per_tres)
+		return error_set(err, ESLURM_INVALID_GRES, "--mem-per-gpu (%s) without any GPU", d->mem_per_tres);
+	if (d->has_ntasks_per_tres && d->ntasks_per_tres)
+		return error_set(err, ESLURM_INVALID_GRES, "--ntasks-per-gpu needs GPUs or a number of tasks");
+	return 0;
+}
+
 static int submit_check(struct core *c, const struct core_event *ev, Pb__JobDesc *d, struct error *err)
 {
 	int r = check_caller(c, ev, err);
 	if (r >= 0)
 		r = refuse_unsupported(d, err);
-	if (r >= 0 && d->has_min_nodes && d->has_max_nodes && d->max_nodes && d->min_nodes > d->max_nodes)
-		r = error_set(err, ESLURM_INVALID_NODE_COUNT, "the maximum of %u nodes is below the minimum of %u", d->max_nodes, d->min_nodes);
+	if (r >= 0)
+		r = check_counts(d, err);
 	if (r >= 0)
 		r = check_times(c, d, err);
 	if (r >= 0)
@@ -452,7 +481,9 @@ static bool immediate_failed(struct core *c, const struct core_event *ev, struct
 		timer_add(c, j->immediate_until_ms, TIMER_LIMIT, j->id, 0);
 		return false;
 	}
-	error_set(err, j->wait ? ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE : ESLURM_NODES_BUSY, "--immediate: the job cannot start now (%s)", reason_name(j->wait ? j->wait : REASON_RESOURCES));
+	int code = j->hold || j->wait == REASON_BEGIN_TIME || j->wait == REASON_DEPENDENCY ? ESLURM_DEPENDENCY
+		   : j->wait ? ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE : ESLURM_NODES_BUSY;
+	error_set(err, code, "--immediate: the job cannot start now (%s)", reason_name(j->wait ? j->wait : REASON_RESOURCES));
 	return true;
 }
 

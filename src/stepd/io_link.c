@@ -173,6 +173,8 @@ static bool frame_run(struct link *l, uint8_t type, uint32_t task, const uint8_t
 	case STEPIO_SIGNAL:
 		if (len != 4)
 			return false;
+		if (get_u32(data) == SIGKILL)
+			cancel_say(s, NULL, SIGKILL);
 		task_signal(s, (int)get_u32(data));
 		return true;
 	case STEPIO_PEER_PARENT:

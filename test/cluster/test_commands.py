@@ -1,0 +1,59 @@
+"""Texts, streams and exit codes of commands on a running cluster, as recorded from the reference (test/compat/commands.txt)."""
+import os
+import re
+
+import pytest
+
+CLUSTER = dict(nodes=4, cpus=8, gpus=4)
+RECORDED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "compat", "commands.txt")
+
+
+def cases():
+    found = []
+    with open(RECORDED, encoding="utf-8") as f:
+        for number, line in enumerate(f, 1):
+            line = line.rstrip("\n")
+            if line.startswith("$ "):
+                found.append({"command": line[2:], "out": [], "err": [], "status": 0, "line": number})
+            elif not found or not line:
+                continue
+            elif re.match(r"2\??( |$)", line):
+                found[-1]["err"].append(line.split(" ", 1)[1])
+            elif line.startswith("= "):
+                found[-1]["status"] = int(line[2:])
+            else:
+                found[-1]["out"].append(line)
+    return found
+
+
+@pytest.fixture(scope="module")
+def jobs(cluster):
+    array = cluster.submit("-H -a 1-10 --wrap true")
+    running = cluster.submit("-t 10 --mem=10 --wrap 'sleep 600'")
+    cluster.wait_state(running, "RUNNING")
+    return {"@J@": array, "@R@": running}
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda c: f"line{c['line']}")
+def test_as_recorded(cluster, jobs, case):
+    def put_in(text):
+        for word, number in jobs.items():
+            text = text.replace(word, str(number))
+        return text
+
+    got = cluster.run(put_in(case["command"]), check=False)
+    assert got.out.splitlines() == [put_in(line) for line in case["out"]]
+    assert got.err.splitlines() == [put_in(line) for line in case["err"]]
+    assert got.rc == case["status"]
+
+
+def test_a_running_job_is_held_for_its_next_run(cluster):
+    job = cluster.submit("-t 10 --wrap 'sleep 600'")
+    cluster.wait_state(job, "RUNNING")
+    cluster.run(f"scontrol hold {job}")
+    assert cluster.state(job) == "RUNNING" and cluster.job(job, "Priority") == "0"
+    cluster.run(f"scontrol requeue {job}")
+    cluster.wait("held in the queue", lambda: cluster.state(job) == "PENDING" and cluster.job(job, "Reason").startswith("JobHeld"))
+    cluster.run(f"scontrol release {job}")
+    cluster.wait_state(job, "RUNNING")
+    cluster.run(f"scancel {job}")
