@@ -55,7 +55,7 @@ static void help_print(const struct jobopt *o)
 	}
 	opt_print_help(usage[jobopt_cmd_index(o->cmd)], rows, n);
 	if (o->more_n)
-		opt_print_help("\nOptions provided by plugins:\n", o->more, o->more_n);
+		opt_print_group("Options provided by plugins", o->more, o->more_n);
 	printf("\nHelp options:\n  -h, --help                  this text\n      --usage                 a short synopsis\n");
 }
 

@@ -200,7 +200,13 @@ static void meta_add(struct str *s, const struct opt_row *row)
 
 void opt_print_help(const char *usage, const struct opt_row *rows, size_t n)
 {
-	printf("Usage: %s\n\nOptions:\n", usage);
+	printf("Usage: %s\n", usage);
+	opt_print_group("Options", rows, n);
+}
+
+void opt_print_group(const char *title, const struct opt_row *rows, size_t n)
+{
+	printf("\n%s:\n", title);
 	struct str s = STR_INIT;
 	for (size_t i = 0; i < n; i++) {
 		const struct opt_row *row = &rows[i];

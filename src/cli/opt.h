@@ -21,8 +21,10 @@ struct opt_row {
  * negative code with err filled ("unrecognized option '--x'", "option '--x' requires an argument", ambiguous...). `stop_at_operand`: srun, salloc, sbatch. */
 typedef int (*opt_fn)(const struct opt_row *row, const char *value, void *arg, struct error *err);
 int opt_parse(const struct opt_row *rows, size_t n, int argc, char **argv, bool stop_at_operand, opt_fn fn, void *arg, struct error *err);
-/* "Usage: ..." text, then option lines made from the rows. */
+/* "Usage: " and the text, then option lines made from the rows. */
 void opt_print_help(const char *usage, const struct opt_row *rows, size_t n);
+/* A title and such lines. */
+void opt_print_group(const char *title, const struct opt_row *rows, size_t n);
 /* "Usage: squeue [-a] [--all] ..." as the reference's --usage grammar. */
 void opt_print_usage(const char *cmd, const struct opt_row *rows, size_t n, const char *tail);
 /* --clusters: names of which this cluster must be one ("all": every one there is). Others are named on stderr. */

@@ -31,7 +31,8 @@ static const struct opt_row rows[] = {
 	{ "usage", 'u', OPT_NONE, NULL, "print the short usage", SA_USAGE, false },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
-static const char usage[] = "Usage: sattach [options] <jobid.stepid>\n";
+#define SYNOPSIS "sattach [options] <jobid.stepid>"
+static const char usage[] = "Usage: " SYNOPSIS "\n";
 
 struct wish { struct srun *s; bool layout, has_in, has_out, has_err; };
 
@@ -59,7 +60,7 @@ static int option(const struct opt_row *row, const char *value, void *arg, struc
 	case SA_QUIET: s->o.quiet = true; break;
 	case SA_VERBOSE: s->o.verbose++; break;
 	case SA_VERSION: printf("slurm %s\n", BERTH_VERSION); exit(0);
-	case SA_HELP: opt_print_help(usage, rows, ROWS); exit(0);
+	case SA_HELP: opt_print_help(SYNOPSIS, rows, ROWS); exit(0);
 	default: fputs(usage, stdout); exit(0);
 	}
 	return 0;

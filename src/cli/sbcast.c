@@ -30,7 +30,8 @@ static const struct opt_row rows[] = {
 	{ "usage", 0, OPT_NONE, NULL, "print the short usage", SB_USAGE, false },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
-static const char usage[] = "Usage: sbcast [OPTIONS] SOURCE DEST\n";
+#define SYNOPSIS "sbcast [OPTIONS] SOURCE DEST"
+static const char usage[] = "Usage: " SYNOPSIS "\n";
 static struct { const char *job, *compress; bool has_compress; } given;
 
 static void size_parse(struct bcast *b, const char *text)
@@ -68,7 +69,7 @@ static int option(const struct opt_row *row, const char *value, void *arg, struc
 		break;
 	case SB_VERBOSE: b->verbose++; break;
 	case SB_VERSION: printf("slurm %s\n", BERTH_VERSION); exit(0);
-	case SB_HELP: opt_print_help(usage, rows, ROWS); exit(0);
+	case SB_HELP: opt_print_help(SYNOPSIS, rows, ROWS); exit(0);
 	default: fputs(usage, stdout); exit(0);
 	}
 	return 0;

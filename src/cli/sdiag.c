@@ -188,7 +188,7 @@ static int sdiag_option(const struct opt_row *row, const char *value, void *arg,
 	case D_JSON: a->json = value ? value : ""; break;
 	case D_YAML: a->yaml = value ? value : ""; break;
 	case D_CLUSTER: show_env.clusters = value; break;
-	case D_HELP: opt_print_help("Usage: sdiag [OPTIONS]", rows, ROWS); exit(0);
+	case D_HELP: opt_print_help("sdiag [OPTIONS]", rows, ROWS); exit(0);
 	case D_USAGE: opt_print_usage("sdiag", rows, ROWS, ""); exit(0);
 	case D_VERSION: printf("slurm %s\n", BERTH_VERSION); exit(0);
 	case D_BY_ID: case D_BY_TIME: case D_BY_AVERAGE: sort_by = row->id; break;

@@ -160,7 +160,7 @@ static void print_and_exit(int id)
 {
 	struct str out = STR_INIT;
 	switch (id) {
-	case S_HELP: opt_print_help("Usage: sinfo [OPTIONS]", rows, ROWS); break;
+	case S_HELP: opt_print_help("sinfo [OPTIONS]", rows, ROWS); break;
 	case S_USAGE: opt_print_usage("sinfo", rows, ROWS, ""); break;
 	case S_HELP_LETTERS: table_help_letters(node_fields, node_fields_n, &out); break;
 	case S_HELP_NAMES: table_help_names(node_fields, node_fields_n, &out); break;

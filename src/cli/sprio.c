@@ -316,7 +316,7 @@ static int sprio_option(const struct opt_row *row, const char *value, void *arg,
 	case O_USER: users_read(s, value); break;
 	case O_VERBOSE: s->verbose++; break;
 	case O_WEIGHTS: s->weights = true; break;
-	case O_HELP: opt_print_help("Usage: sprio [OPTIONS]", rows, ROWS); exit(0);
+	case O_HELP: opt_print_help("sprio [OPTIONS]", rows, ROWS); exit(0);
 	case O_USAGE: usage(stdout); exit(0);
 	case O_VERSION: printf("slurm %s\n", BERTH_VERSION); exit(0);
 	default: break;

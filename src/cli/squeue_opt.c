@@ -133,7 +133,7 @@ static int print_and_exit(int id)
 {
 	struct str out = STR_INIT;
 	switch (id) {
-	case Q_HELP: opt_print_help("Usage: squeue [OPTIONS]", rows, ROWS); break;
+	case Q_HELP: opt_print_help("squeue [OPTIONS]", rows, ROWS); break;
 	case Q_USAGE: opt_print_usage("squeue", rows, ROWS, ""); break;
 	case Q_HELP_LETTERS: table_help_letters(job_fields, job_fields_n, &out); break;
 	case Q_HELP_NAMES: table_help_names(job_fields, job_fields_n, &out); break;

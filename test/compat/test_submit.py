@@ -48,6 +48,13 @@ def test_scancel_usage_ends_as_the_reference(tmp_path):
     assert out.startswith("Usage: scancel [") and out.rstrip().endswith("[job_id[_array_id][.step_id]]")
 
 
+@pytest.mark.parametrize("command", "sacct salloc sattach sbatch sbcast scancel scontrol sdiag sinfo sprio squeue srun sstat".split())
+def test_help_says_usage_once(command):
+    got = subprocess.run([os.path.join(BUILD, "bin", command), "--help"], capture_output=True, text=True, timeout=30)
+    assert got.returncode == 0 and got.stderr == ""
+    assert got.stdout.startswith(f"Usage: {command} ") and got.stdout.count("Usage:") == 1
+
+
 @pytest.mark.parametrize("command", ["sbatch", "salloc", "srun", "scancel"])
 def test_version_and_help(command):
     run = lambda option: subprocess.run([os.path.join(BUILD, "bin", command), option], capture_output=True, text=True, timeout=30)
