@@ -83,6 +83,11 @@ static int stream_make(struct step *s, struct task *t, uint8_t type, int *task_e
 {
 	int end[2], file = *task_end;
 	struct stream *st = &pipes.out[pipes.out_n];
+	if (file < 0 && s->spec->pty) {
+		*task_end = open("/dev/null", O_WRONLY | O_CLOEXEC);
+		close_later(*task_end);
+		return *task_end < 0 ? fail(s, "output of a task") : 0;
+	}
 	if (file >= 0 && (!s->spec->label || io_has_terminal(s, t)))
 		return 0;
 	if (pipe2(end, O_CLOEXEC) < 0)
@@ -115,7 +120,7 @@ static int input_make(struct step *s, struct task *t)
 	return 0;
 }
 
-/* The first task of the step gets a terminal; the others pipes. */
+/* The first task of the step gets a terminal; the others nothing to read, and nobody hears them. */
 static int terminal_make(struct step *s, struct task *t)
 {
 	struct winsize size = { .ws_row = (unsigned short)s->spec->pty_rows, .ws_col = (unsigned short)s->spec->pty_cols };

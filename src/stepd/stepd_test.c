@@ -426,6 +426,21 @@ static void test_pty(void **state)
 	free(p);
 }
 
+static void test_pty_is_heard_alone(void **state)
+{
+	struct plan *p = xmalloc(sizeof *p);
+	struct fake_srun f;
+	(void)state;
+	plan_init(p, 2);
+	srun_listen(&f, p);
+	p->spec.has_pty = p->spec.pty = true;
+	Pb__StepdEvent *e = srun_run(&f, p, (char *[]){ "sh", "-c", "readlink /proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 | grep -c /dev/null; echo from $SLURM_PROCID; echo aloud >&2", NULL }, NULL, 0);
+	assert_string_equal(f.out.data, "0\r\nfrom 0\r\naloud\r\n");
+	pb__stepd_event__free_unpacked(e, NULL);
+	str_fini(&f.out);
+	free(p);
+}
+
 static void test_output_file_fails(void **state)
 {
 	struct plan *p = xmalloc(sizeof *p);
@@ -494,7 +509,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_batch_runs), cmocka_unit_test(test_batch_file_fails), cmocka_unit_test(test_leftovers_are_killed),
 		cmocka_unit_test(test_terminate_escalates), cmocka_unit_test(test_step_output), cmocka_unit_test(test_step_stdin),
 		cmocka_unit_test(test_step_missing_program), cmocka_unit_test(test_step_large), cmocka_unit_test(test_many_tasks),
-		cmocka_unit_test(test_pty), cmocka_unit_test(test_output_file_fails), cmocka_unit_test(test_files_per_task), cmocka_unit_test(test_label_in_file),
+		cmocka_unit_test(test_pty), cmocka_unit_test(test_pty_is_heard_alone), cmocka_unit_test(test_output_file_fails), cmocka_unit_test(test_files_per_task), cmocka_unit_test(test_label_in_file),
 	};
 	if (argc < 2)
 		return fprintf(stderr, "usage: stepd_test PATH-OF-SLURMSTEPD\n"), 2;
