@@ -10,7 +10,7 @@
 struct room { uint32_t at, cpus, cap, tasks, gres[GRES_MAX]; bool busy; };
 struct request {
 	const Pb__StepDesc *d;
-	uint32_t tasks, cpt, per_node;
+	uint32_t nodes, tasks, cpt, per_node; /* nodes: where it does not say how many */
 	bool exact, gres_default, gres_none;
 	struct wants step, node, task;
 };
@@ -141,7 +141,7 @@ static uint32_t node_count(const struct core_job *j, const struct request *q, ui
 	if (!n && q->d->has_num_tasks && q->d->num_tasks < j->alloc->n)
 		n = 1;
 	if (!n)
-		n = musts ? musts : q->d->has_num_tasks ? 1 : j->alloc->n;
+		n = q->d->has_num_tasks && !musts ? 1 : q->nodes;
 	return n < musts ? musts : n;
 }
 
@@ -364,16 +364,27 @@ static void step_take(const struct core *c, const struct core_job *j, const stru
 	}
 }
 
-static int request_read(const struct core *c, const struct core_job *j, const Pb__StepDesc *d, struct request *q, struct error *err)
+/* How many nodes a step gets that does not say so: those it names, else all that it may use. */
+static uint32_t nodes_by_default(const struct core_job *j, const uint8_t *must, const uint8_t *not)
+{
+	uint32_t musts = 0, open = 0;
+	for (uint32_t i = 0; i < j->alloc->n; i++) {
+		musts += must[i];
+		open += !not[i];
+	}
+	return musts ? musts : open ? open : 1;
+}
+
+static int request_read(const struct core *c, const struct core_job *j, const Pb__StepDesc *d, uint32_t nodes, struct request *q, struct error *err)
 {
 	struct core *w = (struct core *)c; /* wants_parse only looks atoms up */
 	int r;
-	*q = (struct request){ .d = d, .cpt = d->has_cpus_per_task && d->cpus_per_task ? d->cpus_per_task : 1 };
+	*q = (struct request){ .d = d, .nodes = nodes, .cpt = d->has_cpus_per_task && d->cpus_per_task ? d->cpus_per_task : 1 };
 	q->per_node = d->has_ntasks_per_node ? d->ntasks_per_node : 0;
 	q->exact = d->exact || d->exclusive || (d->has_cpus_per_task && d->cpus_per_task);
-	q->tasks = d->has_num_tasks && d->num_tasks ? d->num_tasks : q->per_node * (d->has_min_nodes ? d->min_nodes : j->alloc->n);
+	q->tasks = d->has_num_tasks && d->num_tasks ? d->num_tasks : q->per_node * (d->has_min_nodes ? d->min_nodes : nodes);
 	if (!q->tasks)
-		q->tasks = d->has_min_nodes && d->min_nodes ? d->min_nodes : j->alloc->n;
+		q->tasks = d->has_min_nodes && d->min_nodes ? d->min_nodes : nodes;
 	if ((r = wants_parse(w, d->tres_per_step, &q->step, err)) < 0 || (r = wants_parse(w, d->tres_per_node, &q->node, err)) < 0 || (r = wants_parse(w, d->tres_per_task, &q->task, err)) < 0)
 		return r;
 	if (d->tres_per_socket && d->tres_per_socket[0])
@@ -396,14 +407,13 @@ static int too_big(const struct core_job *j, const struct request *q, struct err
 
 int layout_make(struct core *c, const struct core_job *j, struct step *s, const Pb__StepDesc *d, struct error *err)
 {
-	struct request q;
+	struct request q = { 0 };
 	uint32_t n = 0;
-	int r = request_read(c, j, d, &q, err);
-	if (r < 0)
-		return r;
 	uint8_t *must = xcalloc(2 * j->alloc->n, 1), *not = must + j->alloc->n;
 	struct room *room = xcalloc(j->alloc->n + 1, sizeof *room);
-	r = nodes_wanted(c, j, d, must, not, err);
+	int r = nodes_wanted(c, j, d, must, not, err);
+	if (r >= 0)
+		r = request_read(c, j, d, nodes_by_default(j, must, not), &q, err);
 	if (r >= 0 && !choose(c, j, &q, must, not, true, room))
 		r = too_big(j, &q, err);
 	if (r >= 0 && !(n = choose(c, j, &q, must, not, false, room)))
