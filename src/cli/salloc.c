@@ -394,7 +394,7 @@ int main(int argc, char **argv)
 		code = jobopt_report(&o, &err);
 	else if (!jobopt_show(&o, &code)) {
 		if (!o.desc->name && !getenv("SALLOC_JOB_NAME"))
-			o.desc->name = xstrdup("interactive");
+			o.desc->name = xstrdup(o.no_shell ? "no-shell" : "interactive");
 		if (jobopt_parse_env(&o, &err) < 0 || jobopt_check(&o, &err) < 0 || jobopt_to_desc(&o, NULL, 0, NULL, &err) < 0) {
 			code = jobopt_report(&o, &err);
 		} else {

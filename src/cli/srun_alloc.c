@@ -277,8 +277,9 @@ static int step_create(struct srun *s)
 	req.desc = jobopt_to_step(&s->o, s->job_id, s->argv[0]);
 	int rc = call_until(s, RPC_STEP_CREATE, &req.base, BUSY_TELL_MS, busy_tell, &msg, &number, &err);
 	if (rc == -EINTR) {
-		log_info("Cancelled pending step for job %u", s->job_id);
-		return number == SIGINT ? srun_exit_code(1) : 128 + number;
+		log_info("Cancelled pending job step with signal %d", number);
+		log_error("Unable to create step for job %u: %s", s->job_id, error_text(ESLURM_ALREADY_DONE));
+		return srun_exit_code(1);
 	}
 	Pb__StepCreateRsp *m = (Pb__StepCreateRsp *)msg;
 	int code = rc < 0 ? -rc : (int)m->code;

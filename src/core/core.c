@@ -161,6 +161,7 @@ static const event_fn event_table[] = {
 	[EV_PART_UPDATE] = part_update,
 	[EV_STEP_CREATE] = step_create,
 	[EV_STEP_DONE] = step_done_event,
+	[EV_STEP_GIVE_UP] = step_give_up,
 	[EV_JOB_DONE] = life_job_done,
 	[EV_NODE_REGISTER] = node_register,
 	[EV_NODE_EVENT] = node_event,

@@ -83,6 +83,7 @@ enum core_event_type {
 	EV_RESTORE_DONE,    /* id counter too; running jobs wait for their nodes to register */
 	EV_SUBMIT, EV_KILL, EV_JOB_OP, EV_JOB_UPDATE, EV_NODE_UPDATE, EV_PART_UPDATE,
 	EV_STEP_CREATE, EV_STEP_DONE, EV_JOB_DONE,
+	EV_STEP_GIVE_UP,    /* who waits for the answer to `token`, an EV_STEP_CREATE, is gone */
 	EV_NODE_REGISTER, EV_NODE_EVENT, EV_NODE_CONTACT, EV_LAUNCH_RESULT,
 	EV_TIMER,           /* the time asked for by the last FX_TIMER has come (early or late is harmless) */
 	EV_RESTORE_RESV,    /* start-up, before the jobs: one stored reservation each */

@@ -746,6 +746,7 @@ char *depend_left(const struct core *c, const struct core_job *j);
 void step_node_done(struct core *c, struct core_job *j, struct step *s, uint32_t node, const Pb__NodeEvent *e);
 void step_alive(struct core *c, struct core_job *j, uint32_t node, uint32_t step_id);
 void step_create(struct core *c, const struct core_event *ev);
+void step_give_up(struct core *c, const struct core_event *ev);
 int step_make(struct core *c, struct core_job *j, const Pb__StepDesc *d, const struct core_caller *by, Pb__StepCreateRsp *rsp, struct error *err);
 void step_done_event(struct core *c, const struct core_event *ev);
 void step_end(struct core *c, struct core_job *j, struct step *s, uint32_t status);

@@ -283,6 +283,20 @@ static void wait_drop(struct step_wait **at)
 	free(w);
 }
 
+/* Who asked is gone: the step is not made when there is room. */
+void step_give_up(struct core *c, const struct core_event *ev)
+{
+	struct error err = { 0 };
+	struct step_wait **at = &c->step_waits;
+	while (*at && (*at)->token != ev->token)
+		at = &(*at)->next;
+	if (!*at)
+		return;
+	error_set(&err, ESLURM_COMM, "who asked for the step of job %u is gone", (*at)->job_id);
+	answer(c, ev->token, rsp_new(c), &err);
+	wait_drop(at);
+}
+
 void step_waits_free(struct core *c)
 {
 	while (c->step_waits)

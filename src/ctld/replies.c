@@ -4,7 +4,6 @@
 
 #include "base/alloc.h"
 #include "ctld/replies.h"
-#include "ctld/turn.h"
 #include "model/hostlist.h"
 
 void reply_caller(struct ctld *d, const struct wire_req *req, const struct ident *id, struct core_caller *ret)
@@ -64,6 +63,27 @@ void reply_alloc_free(Pb__AllocInfo *a)
 {
 	if (a)
 		pb__alloc_info__free_unpacked(a, NULL);
+}
+
+static void step_unwanted(struct wire_req *req, void *arg)
+{
+	struct call *c = arg;
+	struct ctld *d = c->arg;
+	struct core_event ev = { .type = EV_STEP_GIVE_UP, .token = c->token };
+	(void)req;
+	if (!d->stopping)
+		turn_step(d, &ev);
+}
+
+void reply_step_ask(struct ctld *d, struct wire_req *req, const Pb__StepDesc *desc, call_finish_fn finish)
+{
+	struct core_event ev = { .type = EV_STEP_CREATE, .step_create = desc };
+	struct call *c = call_create(d, req, finish);
+	c->arg = d;
+	ev.token = c->token;
+	reply_caller(d, req, NULL, &ev.by);
+	wire_req_on_gone(req, step_unwanted, c);
+	turn_step(d, &ev);
 }
 
 Pb__SignedCred *reply_step_cred(struct ctld *d, Pb__StepCreateRsp *step, uint32_t job_id, const Pb__StepDesc *desc, const Pb__JobRecord *job)

@@ -108,6 +108,7 @@ static void step_finish(struct ctld *d, struct call *c, const ProtobufCMessage *
 {
 	const Pb__StepCreateReq *req = (const Pb__StepCreateReq *)wire_req_msg(c->req);
 	Pb__StepCreateRsp *rsp = (Pb__StepCreateRsp *)msg;
+	wire_req_on_gone(c->req, NULL, NULL);
 	Pb__SignedCred *cred = reply_step_cred(d, rsp, req->desc->job_id, req->desc, rsp->job);
 	turn_reply(d, c->req, msg);
 	rsp->cred = NULL;
@@ -116,9 +117,7 @@ static void step_finish(struct ctld *d, struct call *c, const ProtobufCMessage *
 
 void rpc_step_create(struct ctld *d, struct wire_req *req)
 {
-	struct core_event ev = { .type = EV_STEP_CREATE };
-	ev.step_create = ((const Pb__StepCreateReq *)wire_req_msg(req))->desc;
-	give(d, req, &ev, NULL, step_finish);
+	reply_step_ask(d, req, ((const Pb__StepCreateReq *)wire_req_msg(req))->desc, step_finish);
 }
 
 void rpc_step_done(struct ctld *d, struct wire_req *req)

@@ -73,6 +73,7 @@ static void step_finish(struct ctld *d, struct call *c, const ProtobufCMessage *
 	const Pb__WaitReq *m = (const Pb__WaitReq *)wire_req_msg(c->req);
 	Pb__StepCreateRsp *step = (Pb__StepCreateRsp *)msg;
 	Pb__WaitRsp rsp = PB__WAIT_RSP__INIT;
+	wire_req_on_gone(c->req, NULL, NULL);
 	rsp.code = step->code;
 	rsp.detail = step->detail;
 	rsp.step = step;
@@ -89,13 +90,8 @@ static void reply_allocated(struct ctld *d, struct wire_req *req, const Pb__Wait
 {
 	wire_req_on_gone(req, NULL, NULL);
 	if (m->first_step) {
-		struct core_caller by;
-		struct core_event ev = { .type = EV_STEP_CREATE, .step_create = m->first_step };
 		m->first_step->job_id = m->job_id;
-		reply_caller(d, req, NULL, &by);
-		ev.by = by;
-		ev.token = call_create(d, req, step_finish)->token;
-		turn_step(d, &ev);
+		reply_step_ask(d, req, m->first_step, step_finish);
 		return;
 	}
 	Pb__WaitRsp rsp = PB__WAIT_RSP__INIT;

@@ -268,6 +268,13 @@ static void step_of(struct sim *s)
 	ev.step_create = &d;
 	world_step(&s->w, &ev);
 	const Pb__StepCreateRsp *r = (const Pb__StepCreateRsp *)world_answer(&s->w, ev.token);
+	if (!r && chance(s, 30)) {      /* who waits for it is gone */
+		uint64_t token = ev.token;
+		ev = world_event(&s->w, EV_STEP_GIVE_UP, 0);
+		ev.token = token;
+		world_step(&s->w, &ev);
+		return;
+	}
 	if (!r || r->code || chance(s, 30))
 		return;
 	ev = world_event(&s->w, EV_STEP_DONE, 0);

@@ -660,9 +660,14 @@ static void do_stepend(struct play *p)
 {
 	struct name *n = find(p, word(p, 1));
 	const Pb__StepCreateRsp *r = n ? step_answer(p, n) : NULL;
-	if (!r || r->code)
-		fail(p, "step %s does not run", word(p, 1));
-	struct core_event ev = world_event(&p->w, EV_STEP_DONE, 1001);
+	if (!n || (r && r->code))
+		fail(p, "step %s neither runs nor waits", word(p, 1));
+	struct core_event ev = world_event(&p->w, r ? EV_STEP_DONE : EV_STEP_GIVE_UP, 1001);
+	if (!r) {
+		ev.token = n->run_sec;
+		world_step(&p->w, &ev);
+		return;
+	}
 	ev.step_done.job_id = n->id;
 	ev.step_done.step_id = r->step_id;
 	ev.step_done.status = opt(p, "exit") ? num(p, opt(p, "exit")) << 8 : 0;

@@ -2,6 +2,8 @@
 import os
 import pty
 import select
+import signal
+import subprocess
 import time
 
 CLUSTER = dict(nodes=2, cpus=8, gpus=0)
@@ -72,6 +74,32 @@ def test_steps_join_a_running_job(cluster):
     result = cluster.run("salloc --no-shell -n2 -t 5")
     job = result.err.split("Granted job allocation ")[1].split()[0]
     assert cluster.run(f"srun --jobid {job} -n1 printenv SLURM_JOB_ID").out.strip() == job
+    cluster.run(f"scancel {job}")
+    cluster.wait_idle()
+
+
+def test_interrupted_wait_for_a_step_leaves_nothing(cluster):
+    def spawn(command):
+        return subprocess.Popen(f"exec {command}", shell=True, cwd=cluster.work, env=cluster.env(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    job = cluster.run("salloc --no-shell -N2 -t 5").err.split("Granted job allocation ")[1].split()[0]
+    assert cluster.job(job, "JobName") == "no-shell"
+    first = spawn(f"srun --jobid {job} sleep 600")
+    cluster.wait("the first step", lambda: f"{job}.0" in cluster.out("squeue -hs -o %i"))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        waits = spawn(f"srun --jobid {job} hostname")
+        assert "temporarily disabled, retrying" in waits.stderr.readline()
+        waits.send_signal(number)
+        said = waits.communicate(timeout=30)[1]
+        if number != signal.SIGKILL:
+            assert waits.returncode == 1
+            assert said.splitlines()[-2:] == [f"srun: Cancelled pending job step with signal {number}",
+                                              f"srun: error: Unable to create step for job {job}: Job/step already completing or completed"]
+    cluster.run(f"scancel {job}.0")
+    first.communicate(timeout=30)
+    assert cluster.out(f"srun --jobid {job} -w node-2 hostname").split() == ["node-2"]
+    assert cluster.out(f"srun --jobid {job} -x node-2 hostname").split() == ["node-1"]
+    assert f"{job}." not in cluster.out("squeue -hs -o %i")
+    cluster.wait("accounting of the steps", lambda: [i for i in cluster.out(f"sacct -nP -j {job} -o jobid").split() if "." in i] == [f"{job}.{n}" for n in range(3)])
     cluster.run(f"scancel {job}")
     cluster.wait_idle()
 
