@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "cli/opt.h"
 #include "cli/sacct.h"
+#include "cli/sacct_json.h"
 #include "cli/showcmd.h"
 #include "model/hostlist.h"
 #include "model/idset.h"
@@ -38,7 +39,7 @@
 enum { SA_ALLUSERS, SA_ACCOUNTS, SA_ARRAY, SA_BRIEF, SA_SCRIPT, SA_COMPLETION, SA_DELIMITER, SA_DUPLICATES, SA_HELPFORMAT, SA_END, SA_ENVVARS, SA_EXPAND, SA_GROUP,
        SA_HELP, SA_HELPREASON, SA_HELPSTATE, SA_NNODES, SA_NCPUS, SA_JOBS, SA_LIMIT_MIN, SA_LIMIT_MAX, SA_LOCAL, SA_LONG, SA_ALLCLUSTERS, SA_CLUSTERS, SA_NOHEADER,
        SA_NOCONVERT, SA_NODELIST, SA_NAME, SA_FORMAT, SA_PARSABLE, SA_PARSABLE2, SA_QOS, SA_PARTITION, SA_REASON, SA_STATE, SA_START, SA_TRUNCATE, SA_USER, SA_UNITS,
-       SA_USAGE, SA_VERBOSE, SA_VERSION, SA_WCKEYS, SA_ALLOCATIONS, SA_TODO };
+       SA_USAGE, SA_VERBOSE, SA_VERSION, SA_WCKEYS, SA_ALLOCATIONS, SA_JSON, SA_YAML, SA_TODO };
 
 static const struct opt_row rows[] = {
 	{ "allusers", 'a', OPT_NONE, NULL, "jobs of all users (the default for root), not only your own", SA_ALLUSERS, false },
@@ -46,6 +47,7 @@ static const struct opt_row rows[] = {
 	{ "array", 0, OPT_NONE, NULL, "a line for each waiting task of an array", SA_ARRAY, false },
 	{ "brief", 'b', OPT_NONE, NULL, "only id, state and exit code", SA_BRIEF, false },
 	{ "batch-script", 'B', OPT_NONE, NULL, "print the batch script of the jobs given with -j", SA_SCRIPT, false },
+	{ "constraints", 'C', OPT_REQUIRED, "features", "only jobs with these constraints", SA_TODO, true },
 	{ "completion", 'c', OPT_NONE, NULL, "ask the job completion log instead", SA_COMPLETION, false },
 	{ "delimiter", 0, OPT_REQUIRED, "text", "what stands between fields with -p and -P, instead of |", SA_DELIMITER, false },
 	{ "duplicates", 'D', OPT_NONE, NULL, "all attempts of a job, not only the last", SA_DUPLICATES, false },
@@ -53,7 +55,7 @@ static const struct opt_row rows[] = {
 	{ "endtime", 'E', OPT_REQUIRED, "time", "only jobs eligible before this time", SA_END, false },
 	{ "env-vars", 0, OPT_NONE, NULL, "print the environment of the jobs given with -j", SA_ENVVARS, false },
 	{ "expand-patterns", 0, OPT_NONE, NULL, "fill in the patterns of StdIn, StdOut and StdErr", SA_EXPAND, false },
-	{ "federation", 0, OPT_NONE, NULL, "jobs of the whole federation", SA_TODO, true },
+	{ "federation", 0, OPT_NONE, NULL, "jobs of the whole federation (this cluster is in none: its own)", SA_LOCAL, false },
 	{ "file", 'f', OPT_REQUIRED, "file", "read a job completion log", SA_TODO, true },
 	{ "flags", 'F', OPT_REQUIRED, "flags", "only jobs that were handled so", SA_TODO, true },
 	{ "gid", 'g', OPT_REQUIRED, "groups", "only jobs of these groups", SA_GROUP, false },
@@ -64,7 +66,7 @@ static const struct opt_row rows[] = {
 	{ "nnodes", 'i', OPT_REQUIRED, "min[-max]", "only jobs that had so many nodes", SA_NNODES, false },
 	{ "ncpus", 'I', OPT_REQUIRED, "min[-max]", "only jobs that had so many CPUs", SA_NCPUS, false },
 	{ "jobs", 'j', OPT_REQUIRED, "job[.step]", "only these jobs or steps", SA_JOBS, false },
-	{ "json", 0, OPT_OPTIONAL, "version", "print JSON", SA_TODO, true },
+	{ "json", 0, OPT_OPTIONAL, "version", "print JSON", SA_JSON, false },
 	{ "timelimit-min", 'k', OPT_REQUIRED, "time", "only jobs with this limit, or with -K: at least this", SA_LIMIT_MIN, false },
 	{ "timelimit-max", 'K', OPT_REQUIRED, "time", "with -k: at most this limit", SA_LIMIT_MAX, false },
 	{ "local", 0, OPT_NONE, NULL, "only jobs of this cluster", SA_LOCAL, false },
@@ -95,7 +97,7 @@ static const struct opt_row rows[] = {
 	{ "whole-hetjob", 0, OPT_OPTIONAL, "yes|no", "all components of heterogeneous jobs", SA_TODO, true },
 	{ "associations", 'x', OPT_REQUIRED, "ids", "only jobs of these associations", SA_TODO, true },
 	{ "allocations", 'X', OPT_NONE, NULL, "only jobs, no steps", SA_ALLOCATIONS, false },
-	{ "yaml", 0, OPT_OPTIONAL, "version", "print YAML", SA_TODO, true },
+	{ "yaml", 0, OPT_OPTIONAL, "version", "print YAML", SA_YAML, false },
 };
 #define ROWS (sizeof rows / sizeof *rows)
 
@@ -112,6 +114,10 @@ struct sacct {
 	struct pick *pick;
 	size_t pick_n, pick_cap;
 	char *nodes, *format;
+	const char *json, *yaml;      /* parser asked for; "" default; NULL: text */
+	struct json *writer;          /* of --json and --yaml, while printing */
+	const char *const *argv;      /* as typed */
+	int argc;
 	struct range nnodes, ncpus;
 	uint32_t limit_min, limit_max;
 	bool has_limit_min, has_limit_max, all_users, all_clusters, array, script, env_vars, duplicates, no_header, no_steps, has_start, has_end;
@@ -219,6 +225,10 @@ static int format_read(struct sacct *a)
 static void row_put(struct str *out, const struct sacct *a, const struct sacct_row *r)
 {
 	struct str cell = STR_INIT;
+	if (a->writer) {
+		sacct_json_step(a->writer, r);
+		return;
+	}
 	for (size_t i = 0; i < a->cells.n; i++) {
 		str_reset(&cell);
 		sacct_get(&cell, a->cells.col[i].field, r);
@@ -240,14 +250,22 @@ static void help_state(void)
 	cells_names(name, n, 4, 19);
 }
 
-static void help_reason(void)
-{
-	static const char *const name[] = {
+static const char *const reason_names[] = {
 #define REASON(sym, text) text,
 #include "tables/reasons.def"
 #undef REASON
-	};
-	cells_names(name, sizeof name / sizeof *name, 2, 39);
+};
+#define REASONS (sizeof reason_names / sizeof *reason_names)
+
+static void reasons_check(const struct words *w)
+{
+	for (size_t i = 0; i < w->n; i++) {
+		size_t at = 0;
+		while (at < REASONS && strcasecmp(w->w[i], reason_names[at]))
+			at++;
+		if (at == REASONS)
+			fatal("unrecognized job reason value '%s'", w->w[i]);
+	}
 }
 
 /* --- options ----------------------------------------------------------------------------------------------------------- */
@@ -341,7 +359,7 @@ static void print_and_end(const struct sacct *a, int id)
 	switch (id) {
 	case SA_HELP: opt_print_help("sacct [<OPTION>]\n     Valid <OPTION> values are:", rows, ROWS); break;
 	case SA_HELPFORMAT: cells_help(&a->cells); break;
-	case SA_HELPREASON: help_reason(); break;
+	case SA_HELPREASON: cells_names(reason_names, REASONS, 2, 39); break;
 	case SA_HELPSTATE: help_state(); break;
 	case SA_USAGE: printf("Usage: sacct [options]\n\tUse --help for help\n"); break;
 	case SA_VERSION: puts("slurm " BERTH_VERSION); break;
@@ -421,6 +439,8 @@ static int on_option(const struct opt_row *row, const char *v, void *arg, struct
 	case SA_PARSABLE: a->cells.parsable = 1; break;
 	case SA_PARSABLE2: a->cells.parsable = 2; break;
 	case SA_UNITS: units_read(v); break;
+	case SA_JSON: a->json = v ? v : ""; break;
+	case SA_YAML: a->yaml = v ? v : ""; break;
 	case SA_VERBOSE: a->verbose++; break;
 	default: print_and_end(a, row->id);
 	}
@@ -443,7 +463,7 @@ static void window_read(struct sacct *a)
 	}
 	if (!a->has_end)
 		a->end = a->state.n && a->has_start ? a->start : now;
-	if (a->has_start && a->has_end && a->start > a->end) {
+	if (a->has_start && a->start > a->end) {
 		timespec_print_when(a->start, NULL, now, from, sizeof from);
 		timespec_print_when(a->end, NULL, now, to, sizeof to);
 		log_error("Start time (%s) requested is after end time (%s).", from, to);
@@ -478,6 +498,7 @@ static void options_read(struct sacct *a, int argc, char **argv)
 	if (a->nodes && hostlist_add(&hl, a->nodes, &err))
 		exit(show_fail(&err));
 	hostlist_fini(&hl);
+	reasons_check(&a->reason);
 	if (format_read(a))
 		exit(1);
 	window_read(a);
@@ -570,10 +591,46 @@ static void script_row(const struct sacct *a, const Pb__DbdJob *d, const Pb__Job
 	row_put(out, a, &r);
 }
 
+static void steps_print(const struct sacct *a, const Pb__DbdJob *d, const Pb__JobRecord *j, struct str *out)
+{
+	struct sacct_row r;
+	if (!a->no_steps)
+		script_row(a, d, j, out);
+	for (size_t i = 0; !a->no_steps && i < d->n_step; i++) {
+		if (!is_picked(a, j, d->step[i]))
+			continue;
+		sacct_row_init(&r, d, j, d->step[i], -1);
+		row_put(out, a, &r);
+	}
+}
+
+static void job_write(const struct sacct *a, const Pb__DbdJob *d, const Pb__JobRecord *j, struct str *out)
+{
+	struct sacct_row r;
+	bool wanted = is_picked(a, j, NULL);
+	for (size_t i = 0; i < d->n_step && !wanted; i++)
+		wanted = is_picked(a, j, d->step[i]);
+	if (!wanted)
+		return;
+	sacct_row_init(&r, d, j, NULL, -1);
+	sacct_json_head(a->writer, &r);
+	sacct_json_middle(a->writer, &r);
+	json_open(a->writer, "steps", '[');
+	steps_print(a, d, j, out);
+	json_close(a->writer);
+	sacct_json_tail(a->writer, &r);
+	if (out->len > OUT_CHUNK)
+		out_flush(out);
+}
+
 static void job_print(const struct sacct *a, const Pb__DbdJob *d, const Pb__JobRecord *j, struct str *out)
 {
 	struct sacct_row r;
 	struct bitset *tasks = NULL;
+	if (a->writer) {
+		job_write(a, d, j, out);
+		return;
+	}
 	if (a->array && j->array_tasks && !j->has_array_task_id && !idset_parse(j->array_tasks, ARRAY_INDEX_MAX, &tasks, NULL)) {
 		bitset_for(tasks, t) {
 			sacct_row_init(&r, d, j, NULL, t);
@@ -586,27 +643,29 @@ static void job_print(const struct sacct *a, const Pb__DbdJob *d, const Pb__JobR
 		sacct_row_init(&r, d, j, NULL, -1);
 		row_put(out, a, &r);
 	}
-	if (!a->no_steps)
-		script_row(a, d, j, out);
-	for (size_t i = 0; !a->no_steps && i < d->n_step; i++) {
-		if (!is_picked(a, j, d->step[i]))
-			continue;
-		sacct_row_init(&r, d, j, d->step[i], -1);
-		row_put(out, a, &r);
-	}
+	steps_print(a, d, j, out);
 }
 
 static void text_print(const struct sacct *a, const Pb__JobRecord *j, struct str *out)
 {
-	str_addf(out, "%s for %u\n", a->script ? "Batch Script" : "Environment used for", j->job_id);
+	if (a->script)
+		str_addf(out, "Batch Script for %u\n", j->job_id);
+	else
+		str_addf(out, "Environment used for %u (must be batch to display)\n", j->job_id);
 	str_add(out, "--------------------------------------------------------------------------------\nNONE\n");
 }
 
-static int jobs_print(const struct sacct *a, const Pb__DbdJobsRsp *rsp)
+static int jobs_print(struct sacct *a, const Pb__DbdJobsRsp *rsp)
 {
 	struct str out = STR_INIT;
-	bool texts = a->script || a->env_vars;
-	if (!a->no_header && !texts)
+	struct json writer;
+	bool texts = a->script || a->env_vars, is_json = a->json || a->yaml;
+	if (is_json) {
+		a->writer = &writer;
+		json_init(a->writer, &out, a->yaml != NULL);
+		json_open(a->writer, NULL, '{');
+		json_open(a->writer, "jobs", '[');
+	} else if (!a->no_header && !texts)
 		cells_header(&out, &a->cells);
 	for (size_t i = 0; i < rsp->n_job; i++) {
 		const Pb__DbdJob *d = rsp->job[i];
@@ -619,6 +678,12 @@ static int jobs_print(const struct sacct *a, const Pb__DbdJobsRsp *rsp)
 			text_print(a, j, &out);
 		pb__job_record__free_unpacked(j, NULL);
 	}
+	if (is_json) {
+		json_close(a->writer);
+		json_meta(a->writer, a->argv, a->argc, NULL);
+		json_close(a->writer);
+		json_finish(a->writer);
+	}
 	out_flush(&out);
 	str_fini(&out);
 	return 0;
@@ -629,7 +694,12 @@ int main(int argc, char **argv)
 	struct sacct a = { .cells = { .field = sacct_names, .field_n = sacct_names_n } };
 	show_start("sacct");
 	sacct_env.now = (uint64_t)time(NULL);
+	a.argv = show_argv_keep(argc, argv);
+	a.argc = argc;
 	options_read(&a, argc, argv);
+	int parser = json_parser_check("sacct", a.json ? a.json : a.yaml);
+	if (parser)
+		return parser - 1;
 	if ((a.script || a.env_vars) && !a.jobs.n) {
 		log_error("This option requires the --jobs option.");
 		return 1;

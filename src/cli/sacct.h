@@ -31,6 +31,11 @@ struct sacct_row {
 /* Fills start, end and the sums from the messages. */
 void sacct_row_init(struct sacct_row *r, const Pb__DbdJob *db, const Pb__JobRecord *job, const Pb__StepRecord *step, int64_t task);
 
+enum sacct_field {
+#define SACCT(name, width, getter) SACCT_##name,
+#include "tables/fields_sacct.def"
+#undef SACCT
+};
 extern const struct cells_field sacct_names[];
 extern const size_t sacct_names_n;
 void sacct_get(struct str *out, size_t field, const struct sacct_row *r);

@@ -126,8 +126,10 @@ static int where_window(struct where *w, const Pb__DbdJobsReq *q, struct error *
 	}
 	if (q->n_state)
 		str_add_c(&w->sql, ')');
-	else
+	else if (q->n_id)
 		where_piece(w, " AND (eligible<=? OR submit<=?) AND (end=0 OR end>=?)", (const int64_t[]){ end, end, start }, 3);
+	else   /* a job that is held, or was until its end, never became eligible */
+		where_piece(w, " AND eligible>0 AND eligible<=? AND (end=0 OR end>=?)", (const int64_t[]){ end, start }, 2);
 	return rc;
 }
 

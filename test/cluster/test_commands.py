@@ -1,4 +1,5 @@
 """Texts, streams and exit codes of commands on a running cluster, as recorded from the reference (test/compat/commands.txt)."""
+import json
 import os
 import re
 
@@ -56,4 +57,20 @@ def test_a_running_job_is_held_for_its_next_run(cluster):
     cluster.wait("held in the queue", lambda: cluster.state(job) == "PENDING" and cluster.job(job, "Reason").startswith("JobHeld"))
     cluster.run(f"scontrol release {job}")
     cluster.wait_state(job, "RUNNING")
+    cluster.run(f"scancel {job}")
+
+
+def test_sacct_as_json(cluster):
+    job = cluster.submit("-n2 -t 7 --wrap 'srun -n2 true; srun -n1 false'")
+    reply = cluster.wait("both steps in accounting", lambda: (lambda r: len(r["steps"]) == 3 and r["state"]["current"] != ["RUNNING"] and r)(
+        json.loads(cluster.out(f"sacct -j {job} --json"))["jobs"][0]))
+    assert [s["step"]["id"] for s in reply["steps"]] == [f"{job}.batch", f"{job}.0", f"{job}.1"]
+    assert reply["state"]["current"] == ["FAILED"] and reply["derived_exit_code"]["return_code"]["number"] == 1
+    assert reply["time"]["limit"]["number"] == 7 and reply["nodes"].startswith("node-")
+
+
+def test_sacct_lists_a_held_job_only_by_its_id(cluster):
+    job = cluster.submit("-H -J neverready --wrap true")
+    cluster.wait("in accounting", lambda: cluster.out(f"sacct -X -n -j {job} -o state") == "PENDING")
+    assert cluster.out("sacct -X -n --name neverready -S now-1hours -E now") == ""
     cluster.run(f"scancel {job}")
