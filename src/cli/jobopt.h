@@ -51,7 +51,8 @@ struct jobopt {
 	bool parsable, wait_end, ignore_pbs;
 	char *wrap, *export_file;
 	bool get_user_env;
-	char *run_uid, *run_gid;           /* --uid, --gid as typed */
+	bool has_as_uid, has_as_gid;
+	uint32_t as_uid, as_gid;           /* --uid, --gid */
 	bool has_requeue_expedite;
 	/* --- salloc */
 	bool bell, no_bell, no_shell;

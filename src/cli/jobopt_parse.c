@@ -4,6 +4,8 @@
  * exit code 1, other values with 255, as there. Parsers of bindings are in jobopt_bind.c. */
 #include <ctype.h>
 #include <errno.h>
+#include <grp.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +48,37 @@ JOBOPT_PARSER(str)
 JOBOPT_PARSER(program)
 {
 	return jobopt_parse_str(o, row, value, err);
+}
+
+/* A name, or a number that need have none. */
+static int parse_id(struct jobopt *o, const struct jobopt_row *row, const char *value, bool group, uint32_t *ret, struct error *err)
+{
+	unsigned long long n;
+	if (getuid() != 0)
+		return jobopt_refuse(o, 255, err, "--%s only permitted by root user", row->opt.name);
+	const struct group *gr = group ? getgrnam(value) : NULL;
+	const struct passwd *pw = group ? NULL : getpwnam(value);
+	if (gr || pw)
+		*ret = gr ? gr->gr_gid : pw->pw_uid;
+	else if (str_to_u64(value, 0, UINT32_MAX - 1, &n) < 0)
+		return jobopt_refuse_spec(o, row, err);
+	else
+		*ret = (uint32_t)n;
+	return 0;
+}
+
+JOBOPT_PARSER(uid)
+{
+	int rc = parse_id(o, row, value, false, &o->as_uid, err);
+	o->has_as_uid = rc == 0;
+	return rc;
+}
+
+JOBOPT_PARSER(gid)
+{
+	int rc = parse_id(o, row, value, true, &o->as_gid, err);
+	o->has_as_gid = rc == 0;
+	return rc;
 }
 
 JOBOPT_PARSER(acctg_freq)

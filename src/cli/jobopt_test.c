@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "cli/jobopt.h"
 
-#define TODO_MAX_SBATCH 35
+#define TODO_MAX_SBATCH 33
 #define TODO_MAX_SALLOC 31
 #define TODO_MAX_SRUN 43
 

@@ -158,6 +158,10 @@ int submit_send(struct client *c, const struct jobopt *o, const struct script *s
 	req.idem_key.len = sizeof(key);
 	req.first_step = first_step;
 	req.has_test_only = req.test_only = o->test_only;
+	req.has_as_uid = o->has_as_uid;
+	req.as_uid = o->as_uid;
+	req.has_as_gid = o->has_as_gid;
+	req.as_gid = o->as_gid;
 	if (script) {
 		req.has_script = true;
 		req.script.data = (uint8_t *)script->data;

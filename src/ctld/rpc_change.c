@@ -1,6 +1,7 @@
 /* rpc_change.c - calls that are events for the core
  * The core checks what of whose the caller may change; here only the identity is made known to it. The answer is the core's, completed by what only the
  * shell has: signed credentials and keys. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,9 +25,9 @@ static void finish_change(struct ctld *d, struct call *c, const ProtobufCMessage
 }
 
 /* Give the event with the caller of the request; the core's answer goes to finish. */
-static void give(struct ctld *d, struct wire_req *req, struct core_event *ev, const struct ident *id, call_finish_fn finish)
+static void give(struct ctld *d, struct wire_req *req, struct core_event *ev, call_finish_fn finish)
 {
-	reply_caller(d, req, id, &ev->by);
+	reply_caller(d, req, NULL, &ev->by);
 	ev->token = call_create(d, req, finish)->token;
 	turn_step(d, ev);
 }
@@ -54,6 +55,17 @@ static void submit_finish(struct ctld *d, struct call *c, const ProtobufCMessage
 	cred_free(cred);
 }
 
+static void submit_refuse(struct ctld *d, struct wire_req *req, uint32_t code, const char *fmt, uint32_t uid)
+{
+	Pb__SubmitRsp rsp = PB__SUBMIT_RSP__INIT;
+	char detail[96];
+	snprintf(detail, sizeof detail, fmt, uid);
+	rsp.code = code;
+	rsp.detail = detail;
+	turn_reply(d, req, &rsp.base);
+}
+
+/* id: of the user whose job it shall be, the caller or (as_uid) another. */
 static void submit_go(struct ctld *d, const struct ident *id, void *arg)
 {
 	struct wire_req *req = arg;
@@ -63,12 +75,7 @@ static void submit_go(struct ctld *d, const struct ident *id, void *arg)
 	size_t len;
 	const uint8_t *body = wire_req_body(req, &len);
 	if (!id->known) {
-		Pb__SubmitRsp rsp = PB__SUBMIT_RSP__INIT;
-		char detail[96];
-		snprintf(detail, sizeof detail, "user id %u is not known on the controller's host", id->uid);
-		rsp.code = ESLURM_INVALID_USER_ID;
-		rsp.detail = detail;
-		turn_reply(d, req, &rsp.base);
+		submit_refuse(d, req, ESLURM_INVALID_USER_ID, "user id %u is not known on the controller's host", id->uid);
 		return;
 	}
 	if (m->idem_key.len != 16) {
@@ -83,10 +90,30 @@ static void submit_go(struct ctld *d, const struct ident *id, void *arg)
 	ev.submit.test_only = m->test_only;
 	ev.submit.has_script = m->has_script;
 	d->submits++;
-	give(d, req, &ev, id, submit_finish);
+	reply_caller(d, req, id, &ev.by);
+	char *group = m->has_as_gid ? ident_group(m->as_gid) : NULL;
+	if (m->has_as_uid) {
+		ev.by.uid = id->uid;
+		ev.by.gid = id->gid;
+	}
+	if (group) {
+		ev.by.gid = m->as_gid;
+		ev.by.group = group;
+	}
+	ev.token = call_create(d, req, submit_finish)->token;
+	turn_step(d, &ev);
+	free(group);
 }
 
-void rpc_submit(struct ctld *d, struct wire_req *req) { ident_get(d, wire_req_identity(req)->uid, submit_go, req); }
+void rpc_submit(struct ctld *d, struct wire_req *req)
+{
+	const Pb__SubmitReq *m = (const Pb__SubmitReq *)wire_req_msg(req);
+	uint32_t caller = wire_req_identity(req)->uid;
+	if ((m->has_as_uid || m->has_as_gid) && !ctld_is_admin(d, caller))
+		submit_refuse(d, req, ESLURM_ACCESS_DENIED, "user id %u may not submit for others", caller);
+	else
+		ident_get(d, m->has_as_uid ? m->as_uid : caller, submit_go, req);
+}
 
 /* --- jobs, nodes, partitions ------------------------------------------------------------------ */
 #define CHANGE(handler, event, member, message) \
@@ -94,7 +121,7 @@ void rpc_submit(struct ctld *d, struct wire_req *req) { ident_get(d, wire_req_id
 	{ \
 		struct core_event ev = { .type = event }; \
 		ev.member = (const message *)wire_req_msg(req); \
-		give(d, req, &ev, NULL, finish_change); \
+		give(d, req, &ev, finish_change); \
 	}
 CHANGE(rpc_kill, EV_KILL, kill, Pb__KillReq)
 CHANGE(rpc_job_op, EV_JOB_OP, job_op, Pb__JobOpReq)
@@ -127,7 +154,7 @@ void rpc_step_done(struct ctld *d, struct wire_req *req)
 	ev.step_done.job_id = m->job_id;
 	ev.step_done.step_id = m->step_id;
 	ev.step_done.status = m->exit_status;
-	give(d, req, &ev, NULL, finish_plain);
+	give(d, req, &ev, finish_plain);
 }
 
 void rpc_job_done(struct ctld *d, struct wire_req *req)
@@ -136,7 +163,7 @@ void rpc_job_done(struct ctld *d, struct wire_req *req)
 	struct core_event ev = { .type = EV_JOB_DONE };
 	ev.job_done.job_id = m->job_id;
 	ev.job_done.status = m->exit_status;
-	give(d, req, &ev, NULL, finish_plain);
+	give(d, req, &ev, finish_plain);
 }
 
 /* The nodes of a job (or of one of its steps), as a layout without tasks. */
@@ -226,7 +253,7 @@ void rpc_node_register(struct ctld *d, struct wire_req *req)
 	agent_heard(d, ev.node_register->node->name);
 	if (ev.node_register->has_conf_hash && ev.node_register->conf_hash != conf_hash(d->conf) && !conf_has(d->conf, CONF_DebugFlags, "NO_CONF_HASH"))
 		log_error("node %s has another slurm.conf than slurmctld; DebugFlags=NO_CONF_HASH silences this", ev.node_register->node->name);
-	give(d, req, &ev, NULL, register_finish);
+	give(d, req, &ev, register_finish);
 }
 
 static void events_taken(struct ctld *d, void *arg)

@@ -1,9 +1,14 @@
 """sbatch, salloc and scancel on real daemons: texts, streams, exit codes and environments as the reference has them."""
 import os
+import pathlib
 import pty
 import re
 import select
+import shutil
+import tempfile
 import time
+
+import pytest
 
 CLUSTER = dict(nodes=4, cpus=8, gpus=4)
 
@@ -201,3 +206,27 @@ def test_scancel_signals_the_batch_shell_only(cluster):
     assert cluster.run(f"scancel -v -b -s USR1 {job}").err == f"scancel: Signal 10 to batch job {job}\n"
     cluster.wait_state(job, "COMPLETED")
     assert "got" in cluster.read("sig.out")
+
+
+def test_submitted_by_root_for_another_user(cluster, user):
+    """sbatch --uid and --gid: the job is theirs in every way; nobody else may say so."""
+    if os.getuid():
+        pytest.skip("needs root")
+    for option in ("uid", "gid"):
+        refused = cluster.run(f"sbatch --{option}=root --wrap true", user=user, check=False)
+        assert (refused.rc, refused.err.strip()) == (255, f"sbatch: error: --{option} only permitted by root user")
+    place = tempfile.mkdtemp(dir="/tmp")
+    try:
+        os.chmod(place, 0o777)
+        job = cluster.submit(f"--uid=nobody --gid=daemon -D {place} -o id.txt --wrap 'id -un; id -gn'")
+        assert cluster.wait_end(job) == "COMPLETED"
+        assert cluster.read(f"{place}/id.txt").split() == ["nobody", "daemon"]
+        assert pathlib.Path(f"{place}/id.txt").owner() == "nobody"
+        assert cluster.job(job, "UserId") == "nobody(65534)" and cluster.job(job, "GroupId") == "daemon(1)"
+        for words, text in (("--uid=no-such-user", "--uid"), ("--gid=no-such-group", "--gid"), ("--uid=", "--uid")):
+            refused = cluster.run(f"sbatch {words} --wrap true", check=False)
+            assert (refused.rc, refused.err.strip()) == (255, f"sbatch: error: Invalid {text} specification")
+        unknown = cluster.run("sbatch --uid=4000000 --wrap true", check=False)
+        assert unknown.rc == 1 and "user id 4000000 is not known on the controller's host" in unknown.err
+    finally:
+        shutil.rmtree(place)

@@ -147,12 +147,12 @@ def theirs(job, step):
         "JOB_DONE": ({1: job, 2: 0}, {DENIED}), "STEP_LAYOUT": ({1: job, 2: step}, {DENIED}), "BCAST_CRED": ({1: job}, {DENIED}),
         "NODE_UPDATE": ({1: "node-1", 2: [{1: "State", 2: "DOWN"}]}, {DENIED}), "PART_UPDATE": ({1: "main", 2: [{1: "State", 2: "DOWN"}]}, {DENIED}),
         "RECONFIGURE": ({}, {DENIED}), "SHUTDOWN": ({}, {DENIED}), "RESV_UPDATE": ({1: 1, 3: [{1: "Nodes", 2: "node-1"}, {1: "StartTime", 2: "1"}, {1: "Duration", 2: "1"}, {1: "Users", 2: "root"}]}, {DENIED, USER_ID}),
+        "SUBMIT": ({1: {1: "as-root"}, 4: bytes(16), 440: 0}, {DENIED}),   # as_uid
         "NODE_REGISTER": ({1: {1: "node-1"}}, {DENIED}), "NODE_EVENT": ({1: "node-1", 2: [{1: 1, 2: job, 4: 0}]}, {DENIED}),
     }
 
 
 READS = {"PING", "JOB_LIST", "STEP_LIST", "NODE_LIST", "PART_LIST", "CONFIG_SHOW", "DIAG", "RESV_LIST", "LICENSE_LIST", "PRIO_LIST", "WHY", "CONF_FETCH"}
-OWN = {"SUBMIT"}                            # makes what is the caller's own
 JOB_OPS = {"HOLD": 1, "UHOLD": 2, "RELEASE": 3, "REQUEUE": 4, "REQUEUE_HOLD": 5, "SUSPEND": 6, "RESUME": 7, "TOP": 8, "NOTIFY": 9}
 
 
@@ -184,7 +184,7 @@ def codes(answer):
 def test_every_call_on_what_is_anothers(cluster, peers, victim, alice):
     table = theirs(victim, 0)
     mine = {name for name, (number, _, _) in RPC.items() if number < 100}
-    covered = set(table) | READS | OWN | {"JOB_OP"}
+    covered = set(table) | READS | {"JOB_OP"}
     assert mine - covered == set(), "calls that this test does not know: may alice make them on bob's jobs?"
     before = cluster.run(f"scontrol show job {victim}").out
     for name, (message, no) in table.items():
@@ -215,7 +215,7 @@ def test_kill_by_filters_takes_only_ones_own(cluster, peers, victim, alice):
 def test_every_call_of_slurmd(peers, victim, alice):
     daemon = {"D_PING": {}, "D_BATCH": {1: b"x", 2: b"y"}, "D_SIGNAL": {1: victim, 3: 9}, "D_TERMINATE": {1: victim, 2: 0}, "D_SUSPEND": {1: victim, 2: 1},
               "D_NOTIFY": {1: victim, 3: "x"}, "D_REBOOT": {}, "D_RECONFIG": {}, "D_SHUTDOWN": {}}
-    user = {"D_ATTACH": ({1: victim, 2: 0, 3: "127.0.0.1", 4: 1, 5: bytes(32)}, {DENIED}), "D_LAUNCH": ({1: {1: b"x", 2: bytes(64)}}, {CRED})}
+    user = {"D_ATTACH": ({1: victim, 2: 0, 3: "127.0.0.1", 4: 1, 5: bytes(32)}, {DENIED}), "D_LAUNCH": ({1: {1: b"x", 2: bytes(64)}}, {CRED}), "D_STAT": ({1: victim, 2: 0}, {USER_ID})}
     assert {n for n, (number, _, _) in RPC.items() if 100 < number < 200} == set(daemon) | set(user)
     for name, message in daemon.items():
         assert peers.call(peers.slurmd, name, message, uid=alice)[0] == DENIED, name
