@@ -1,7 +1,7 @@
 /* plugins.c - see plugins.h
  *
- * The commands read their options before their configuration; so plugstack.conf is looked for beside slurm.conf, and only where it is not there is slurm.conf
- * looked through for PlugStackConfig. */
+ * slurm.conf says where plugstack.conf is, so it is read before the options are; the same reading then serves the client. A slurm.conf that cannot be read is no
+ * error yet: --help works without, and the client will say what is wrong. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,45 +14,19 @@
 #include "base/str.h"
 #include "cli/jobopt_row.h"
 #include "cli/plugins.h"
+#include "conf/conf.h"
 #include "spank/stack.h"
 
 #define OPTIONS_MAX 512
 extern char **environ;
 
-/* The value of a key in slurm.conf's own text; malloc'd or NULL. */
-static char *conf_look(const char *path, const char *key)
-{
-	FILE *f = fopen(path, "re");
-	char *line = NULL, *found = NULL;
-	size_t size = 0, len = strlen(key);
-	while (f && getline(&line, &size, f) >= 0) {
-		char *at = line + strspn(line, " \t");
-		if (strncasecmp(at, key, len) || at[len] != '=')
-			continue;
-		at += len + 1;
-		at[strcspn(at, " \t\n#")] = 0;
-		free(found);
-		found = xstrdup(at);
-	}
-	free(line);
-	if (f)
-		fclose(f);
-	return found;
-}
+static struct conf *loaded;   /* until the command takes it */
 
-/* NULL: there is none. */
-static char *stack_path(char **ret_plugin_dir)
+struct conf *plugins_conf(void)
 {
-	const char *conf = getenv("SLURM_CONF");
-	conf = conf && *conf ? conf : "/etc/slurm/slurm.conf";
-	const char *slash = strrchr(conf, '/');
-	char *path = xasprintf("%.*s/plugstack.conf", slash ? (int)(slash - conf) : 1, slash ? conf : ".");
-	if (access(path, R_OK) < 0) {
-		free(path);
-		path = conf_look(conf, "PlugStackConfig");
-	}
-	*ret_plugin_dir = path ? conf_look(conf, "PluginDir") : NULL;
-	return path;
+	struct conf *c = loaded;
+	loaded = NULL;
+	return c;
 }
 
 static int take(size_t at, const char *value, struct error *err)
@@ -80,20 +54,19 @@ static void rows_make(struct jobopt *o)
 
 void plugins_load(struct jobopt *o)
 {
-	char *dir, *path = stack_path(&dir);
+	struct error none = { 0 };
+	char path[4096];
 	size_t n = 0;
-	if (!path)
+	if (conf_load_client(NULL, &loaded, &none) < 0 || !conf_plugstack(loaded, path, sizeof path))
 		return;
 	spank_context_t context = o->cmd == JOBOPT_SRUN ? S_CTX_LOCAL : S_CTX_ALLOCATOR;
 	spank_job.uid = getuid();
 	spank_job.gid = getgid();
 	spank_job.has_job = context == S_CTX_LOCAL;
-	if (spank_stack_load(path, dir, context) < 0 || spank_stack_call(SPANK_INIT) < 0) {
+	if (spank_stack_load(path, conf_str(loaded, CONF_PluginDir), context) < 0 || spank_stack_call(SPANK_INIT) < 0) {
 		log_error("Plug-in initialization failed");
 		exit(jobopt_exit_code("SLURM_EXIT_ERROR", 1));
 	}
-	free(path);
-	free(dir);
 	while (environ[n])
 		n++;
 	if (spank_stack_options_in(environ, n) < 0)

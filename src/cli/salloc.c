@@ -370,7 +370,7 @@ static int run(struct jobopt *o, char **argv)
 	for (size_t i = 0; i < 4; i++)
 		sigaddset(&set, (int[]){ SIGINT, SIGQUIT, SIGTERM, SIGHUP }[i]);
 	pthread_sigmask(SIG_BLOCK, &set, &old);
-	if (client_open(&c, &err) < 0) {
+	if (client_open_with(&c, plugins_conf(), &err) < 0) {
 		fprintf(stderr, "%s: error: %s\n", cmd, err.line);
 		return 1;
 	}

@@ -196,7 +196,7 @@ static int submit(struct jobopt *o, const struct script *s)
 	Pb__SubmitRsp *rsp = NULL;
 	int code = 1;
 
-	if (submit_env(o, &env, &err) < 0 || client_open(&c, &err) < 0) {
+	if (submit_env(o, &env, &err) < 0 || client_open_with(&c, plugins_conf(), &err) < 0) {
 		fprintf(stderr, "%s: error: %s\n", cmd, err.line);
 	} else if (submit_send(c, o, s, &env, NULL, &rsp, &err) < 0) {
 		submit_refused(cmd, "Batch job submission failed", err.code, err.line);

@@ -166,7 +166,7 @@ int main(int argc, char **argv)
 	int rc = options_read(&s, argc, argv);
 	if (rc)
 		return rc;
-	if (client_open(&s.client, &err) < 0) {
+	if (client_open_with(&s.client, plugins_conf(), &err) < 0) {
 		log_error("%s", err.line);
 		return srun_exit_code(1);
 	}

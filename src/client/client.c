@@ -49,8 +49,14 @@ static uint64_t now_ms(void)
 
 int client_open(struct client **ret, struct error *err)
 {
+	return client_open_with(ret, NULL, err);
+}
+
+int client_open_with(struct client **ret, struct conf *conf, struct error *err)
+{
 	struct client *c = xcalloc(1, sizeof *c);
-	int rc = conf_load_client(NULL, &c->conf, err);
+	c->conf = conf;
+	int rc = conf ? 0 : conf_load_client(NULL, &c->conf, err);
 	if (!rc)
 		rc = client_auth_create(c->conf, CLIENT_AUTH_COMMAND, &c->auth, err);
 	if (rc) {

@@ -14,6 +14,8 @@
 
 struct client;
 int client_open(struct client **ret, struct error *err);
+/* The same with a configuration that was read already (conf_load_client), which the client takes over, also on failure; NULL: read it. */
+int client_open_with(struct client **ret, struct conf *conf, struct error *err);
 const struct conf *client_conf(const struct client *c);
 struct wire_auth *client_auth(const struct client *c);
 void client_close(struct client *c);

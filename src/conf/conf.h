@@ -32,6 +32,8 @@ int conf_load_client(const char *path, struct conf **ret, struct error *err);
 void conf_destroy(struct conf *c);
 
 const char *conf_path(const struct conf *c);               /* of slurm.conf */
+/* plugstack.conf: what PlugStackConfig names, else the one beside slurm.conf (slurm.conf(5)). false: there is none that can be read. */
+bool conf_plugstack(const struct conf *c, char *buf, size_t size);
 /* Values by key; the accessor must match the row's type (asserted). */
 const char *conf_str(const struct conf *c, enum conf_key k);   /* NULL: unset */
 uint64_t conf_num(const struct conf *c, enum conf_key k);      /* UINT64_MAX: INFINITE / unset without default */

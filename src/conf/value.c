@@ -128,3 +128,13 @@ size_t conf_files(const struct conf *c, const struct conf_text **ret)
 	*ret = c->file;
 	return c->file_n;
 }
+
+bool conf_plugstack(const struct conf *c, char *buf, size_t size)
+{
+	const char *set = conf_str(c, CONF_PlugStackConfig), *path = conf_path(c), *slash = path ? strrchr(path, '/') : NULL;
+	if (set && *set)
+		snprintf(buf, size, "%s", set);
+	else
+		snprintf(buf, size, "%.*s/plugstack.conf", slash ? (int)(slash - path) : 1, slash ? path : ".");
+	return access(buf, R_OK) == 0;
+}

@@ -144,13 +144,3 @@ void place_leave(struct noded *n)
 		(void)unlink(pid_path);
 	cgroup_leave(n);
 }
-
-bool place_plugstack(const struct noded *n, char *buf, size_t size)
-{
-	const char *set = conf_str(n->conf, CONF_PlugStackConfig), *conf = conf_path(n->conf), *slash = conf ? strrchr(conf, '/') : NULL;
-	if (set && *set)
-		snprintf(buf, size, "%s", set);
-	else
-		snprintf(buf, size, "%.*s/plugstack.conf", slash ? (int)(slash - conf) : 0, slash ? conf : "");
-	return access(buf, R_OK) == 0;
-}

@@ -10,5 +10,3 @@ int place_serve(struct noded *n, wire_handler_fn handler, wire_policy_fn policy,
 /* The same for slurmd's own calls, and the token socket. */
 int place_listen(struct noded *n, struct error *err);
 void place_leave(struct noded *n);
-/* Where plugstack.conf is. false: there is none. */
-bool place_plugstack(const struct noded *n, char *buf, size_t size);

@@ -11,7 +11,7 @@ static bool loaded;
 int plugins_start(struct noded *n, struct error *err)
 {
 	char path[4096];
-	if (loaded || !place_plugstack(n, path, sizeof path))
+	if (loaded || !conf_plugstack(n->conf, path, sizeof path))
 		return 0;
 	loaded = true;
 	if (spank_stack_load(path, conf_str(n->conf, CONF_PluginDir), S_CTX_SLURMD) < 0)
@@ -37,7 +37,7 @@ bool plugins_have(enum conf_key key)
 void plugins_script_env(const struct noded *n, enum conf_key key, struct envlist *e)
 {
 	char path[4096];
-	if (!place_plugstack(n, path, sizeof path))
+	if (!conf_plugstack(n->conf, path, sizeof path))
 		return;
 	envlist_set(e, "BERTH_SPANK_SCRIPT", key == CONF_Prolog ? "prolog" : "epilog");
 	envlist_set(e, "BERTH_SPANK_STACK", path);

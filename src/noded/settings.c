@@ -41,11 +41,10 @@ static void setting_add_num(Pb__StepdStart *start, const char *key, uint64_t val
 	setting_add(start, key, text);
 }
 
-/* plugstack.conf: PlugStackConfig, or the file beside slurm.conf; only where it is there. */
 static void plugins_fill(const struct noded *n, Pb__StepdStart *start)
 {
 	char path[4096];
-	if (!place_plugstack(n, path, sizeof path))
+	if (!conf_plugstack(n->conf, path, sizeof path))
 		return;
 	setting_add(start, "PlugStack", path);
 	setting_add(start, "PluginDir", conf_str(n->conf, CONF_PluginDir));

@@ -120,6 +120,28 @@ def test_include(cluster, plugins):
     assert any("7/included/1" in x for x in plugins.lines(REMOTE))
 
 
+def test_the_key_wins_over_the_file_beside_slurm_conf(cluster, plugins):
+    """On both sides, slurm.conf(5)."""
+    slurm_conf, other = f"{cluster.home}/etc/slurm.conf", f"{cluster.home}/etc/other.conf"
+    with open(slurm_conf, encoding="utf-8") as f:
+        before = f.read()
+    with open(other, "w", encoding="utf-8") as f:
+        f.write(f"required {plugins.so} {cluster.work}\n")
+    plugins.set("required /no/such/plugin.so\n")
+    try:
+        with open(slurm_conf, "a", encoding="utf-8") as f:
+            f.write(f"PlugStackConfig={other}\n")
+        cluster.run("scontrol reconfigure")
+        cluster.wait("the nodes use it too", lambda: cluster.run("srun --record=bykey -n1 true", check=False).rc == 0)
+        assert any("7/bykey/1" in x for x in plugins.lines(REMOTE))
+    finally:
+        with open(slurm_conf, "w", encoding="utf-8") as f:
+            f.write(before)
+        plugins.set("required {so} {work}\n")
+        cluster.run("scontrol reconfigure")
+    cluster.wait("as before", lambda: cluster.run("srun --record=beside -n1 true", check=False).rc == 0)
+
+
 def test_slurmd_prolog_and_epilog(cluster, plugins):
     """slurmd loads plugins when it starts: so this comes last, and starts it again."""
     plugins.set("required {so} {work}\n")
