@@ -87,7 +87,7 @@ GET(core_spec)
 }
 GET(end_time)
 {
-	bool open_end = !jobview_is_pending(JOB) && !job_state_is_final(jobview_state(JOB));
+	bool open_end = jobview_is_pending(JOB) ? jobview_start(JOB) != 0 : !job_state_is_final(jobview_state(JOB));
 	put_when(out, jobview_end(JOB), open_end ? "NONE" : f->absent);
 }
 KEY(key_end) { return (int64_t)jobview_end(JOB); }

@@ -203,8 +203,8 @@ uint32_t jobview_derived_status(const struct jobview *v)
 
 uint64_t jobview_eligible(struct jobview *v)
 {
-	bool waits = jobview_is_pending(v) && jobview_reason(v) == REASON_BEGIN_TIME;
-	return jobview_num(v, PB_JobRecord_eligible_time, waits ? msgview_num(jobview_vol(v), PB_JobVolatile_est_start, 0) : 0);
+	/* Of a job that never was: --begin, which is its start as well. */
+	return jobview_num(v, PB_JobRecord_eligible_time, jobview_is_pending(v) ? msgview_num(jobview_vol(v), PB_JobVolatile_est_start, 0) : 0);
 }
 
 void put_tres_per_task(struct str *out, struct jobview *v)

@@ -97,7 +97,7 @@ void core_job_volatile(const struct core *c, const struct core_job *j, Pb__JobVo
 		ret->reason_desc = j->x->wait_text;
 	ret->has_last_eval = j->shape->tried;
 	ret->last_eval = j->shape->tried ? c->now_ms / 1000 : 0;
-	if (j->wait == REASON_BEGIN_TIME) {
+	if (j->begin > c->now_ms / 1000) { /* whatever else holds it back */
 		ret->has_est_start = true;
 		ret->est_start = j->begin;
 	}

@@ -67,8 +67,8 @@ static void running(struct why *w)
 	char len[64];
 	bool held = j->state == PB__JOB_STATE__SUSPENDED;
 	Pb__WhyItem *i = held ? why_condition(w, "suspended", "it started {@%u} and is suspended since {@%u}; it keeps its nodes, memory and GPUs", j->start, j->suspend)
-			      : why_condition(w, "running", "it runs since {@%u}, with %s%s", j->start, j->time_min == TIME_INFINITE ? "" : "a time limit of ",
-						      why_minutes(j->time_min, len, sizeof len));
+			      : why_condition(w, "running", "it runs since {@%u}, %s%s", j->start, j->time_min == TIME_INFINITE ? "with no time limit" : "with a time limit of ",
+						      j->time_min == TIME_INFINITE ? "" : why_minutes(j->time_min, len, sizeof len));
 	why_number(i, "start", j->start);
 	if (held)
 		why_clears(i, 0, "scontrol resume %u", j->id);

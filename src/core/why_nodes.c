@@ -440,10 +440,12 @@ static Pb__WhyItem *verdict(const struct count *k, uint32_t p)
 		i = why_condition(w, "impossible", "partition %s can never serve it: %u of its %u nodes have what it asks for, %u at once and %u tasks are needed", name, able, all, s->min_nodes, s->tasks);
 		why_clears(i, 0, "a smaller request, another partition, or nodes added to this one");
 	} else if (!ever(w, p, up)) {
-		i = why_condition(w, "nodes_away", "too few nodes of partition %s are in service: %u could serve it, %u of them are up, %u are needed at once", name, able, k->up, s->min_nodes);
+		i = why_condition(w, "nodes_away", "too few nodes of partition %s are in service: %u could serve it, %u of them %s up, %u %s needed at once", name, able, k->up,
+				  k->up == 1 ? "is" : "are", s->min_nodes, s->min_nodes == 1 ? "is" : "are");
 		why_clears(i, 0, "nodes come back (see node_state)");
 	} else if (room >= s->min_nodes && kept < s->min_nodes) {
-		i = why_condition(w, "planned", "%u nodes of partition %s have room, but on %u of them it is promised to jobs before it", room, name, room - kept);
+		i = why_condition(w, "planned", "%u node%s of partition %s %s room, but on %u of them it is promised to jobs before it", room, room == 1 ? "" : "s", name,
+				  room == 1 ? "has" : "have", room - kept);
 		why_clears(i, 0, "the planned jobs have run; or a time limit that ends before they start");
 	} else {
 		i = why_condition(w, "nodes", "%u node%s of partition %s %s needed at once: %u of its %u could serve it, %u have room now", s->min_nodes, s->min_nodes == 1 ? "" : "s", name, s->min_nodes == 1 ? "is" : "are", able, all, room);

@@ -250,7 +250,7 @@ static void add_options(struct envlist *e, const Pb__JobRecord *job, enum jobenv
 	add_gpu(e, "SLURM_GPUS_PER_SOCKET", d->tres_per_socket);
 	add_gpu(e, "SLURM_CPUS_PER_GPU", d->cpus_per_tres);
 	add_gpu(e, "SLURM_MEM_PER_GPU", d->mem_per_tres);
-	if (d->export_env && what == JOBENV_BATCH)
+	if (d->export_env && what == JOBENV_BATCH && strcasecmp(d->export_env, "ALL"))
 		envlist_set(e, "SLURM_EXPORT_ENV", d->export_env);
 }
 

@@ -21,7 +21,7 @@ static void two_nodes(void **state)
 	a.nodes = "node-1"; a.cpus = 8; b.nodes = "node-2"; b.cpus = 2;
 	alloc.nodes = "node-[1-2]"; alloc.part = parts; alloc.n_part = 2;
 	d.has_num_tasks = d.has_cpus_per_task = d.has_mem_per_node = true;
-	d.num_tasks = 5; d.cpus_per_task = 2; d.mem_per_node = 100; d.name = "wrap"; d.export_env = NULL;
+	d.num_tasks = 5; d.cpus_per_task = 2; d.mem_per_node = 100; d.name = "wrap"; d.export_env = "ALL";
 	job.job_id = 239; job.alloc = &alloc; job.desc = &d; job.partition = "main"; job.user = "root";
 	job.has_start_time = true; job.start_time = 1796011757;
 	jobenv_add(&e, &job, JOBENV_BATCH, "main", NULL);
@@ -29,7 +29,7 @@ static void two_nodes(void **state)
 	is(&e, "SLURM_NNODES", "2"); is(&e, "SLURM_NTASKS", "5"); is(&e, "SLURM_NPROCS", "5"); is(&e, "SLURM_CPUS_PER_TASK", "2");
 	is(&e, "SLURM_MEM_PER_NODE", "100"); is(&e, "SLURM_TRES_PER_TASK", "cpu=2"); is(&e, "SLURM_JOB_EXCLUSIVE", "NO");
 	is(&e, "SLURM_JOB_NAME", "wrap"); is(&e, "SLURM_JOB_START_TIME", "1796011757"); is(&e, "SLURM_RESTART_COUNT", NULL);
-	is(&e, "SLURM_ARRAY_JOB_ID", NULL);
+	is(&e, "SLURM_ARRAY_JOB_ID", NULL); is(&e, "SLURM_EXPORT_ENV", NULL);
 	envlist_fini(&e);
 }
 

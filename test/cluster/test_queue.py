@@ -60,6 +60,14 @@ def test_singleton(cluster):
     assert cluster.wait_end(second) == "COMPLETED"
 
 
+def test_begin_time_of_a_held_job(cluster):
+    job = cluster.submit("-H --begin=2030-01-20T12:34:00 -o /dev/null --wrap true")
+    assert cluster.out(f"squeue -h -j {job} -o '%S %e %r'").strip() == "2030-01-20T12:34:00 NONE JobHeldUser"
+    assert cluster.job(job, "EligibleTime") == cluster.job(job, "StartTime") == "2030-01-20T12:34:00"
+    assert cluster.job(job, "EndTime") == "Unknown"
+    cluster.run(f"scancel {job}")
+
+
 def test_begin_time(cluster):
     job = cluster.submit("--begin=now+1hour -o /dev/null --wrap true")
     cluster.wait("reason", lambda: cluster.job(job, "Reason") == "BeginTime")
