@@ -154,6 +154,7 @@ static void step_copy_sizes(Pb__StepDesc *s, const Pb__JobDesc *d)
 	COPY_STR(network);
 	COPY_STR(cpu_freq);
 	COPY_STR(acctg_freq);
+	COPY_STR(container);
 }
 
 #define SET_FLAG(f, value) (s->has_##f = (value), s->f = (value))

@@ -12,9 +12,9 @@
 #include "base/str.h"
 #include "cli/jobopt.h"
 
-#define TODO_MAX_SBATCH 33
-#define TODO_MAX_SALLOC 31
-#define TODO_MAX_SRUN 43
+#define TODO_MAX_SBATCH 32
+#define TODO_MAX_SALLOC 30
+#define TODO_MAX_SRUN 42
 
 static struct error err;
 static char storage[1024];

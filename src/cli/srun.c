@@ -84,6 +84,10 @@ static int options_read(struct srun *s, int argc, char **argv)
 	int rc = hetjob_check(argc, argv);
 	if (!rc)
 		rc = program_check(s);
+	if (!rc && s->o.desc->container && !s->o.multi_prog) {      /* looked up here: the container may have other folders */
+		char *found = srun_program_find(s->argv[0]);
+		s->argv[0] = found ? found : s->argv[0];
+	}
 	/* Where streams lead is our affair; the job has no files. */
 	s->text_in = s->o.desc->std_in;
 	s->text_out = s->o.desc->std_out;

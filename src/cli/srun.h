@@ -146,6 +146,8 @@ void out_finish(struct srun *s);           /* what is left, waiting for it */
 
 /* srun_bcast.c: 0 or an exit code. */
 int bcast_program(struct srun *s);
+/* A program as execvp finds it. malloc'd, or NULL. */
+char *srun_program_find(const char *name);
 /* srun_spawn.c: MPI_Comm_spawn */
 void spawn_take(struct srun *s, struct conn *c, uint32_t ticket, const char *text, size_t len);
 void spawn_tell(struct srun *s);            /* this srun is one that was spawned: its tasks run */

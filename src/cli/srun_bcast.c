@@ -11,8 +11,7 @@
 #include "cli/bcast.h"
 #include "cli/srun.h"
 
-/* As execvp finds it. malloc'd, or NULL. */
-static char *program_find(const char *name)
+char *srun_program_find(const char *name)
 {
 	const char *path = getenv("PATH");
 	if (strchr(name, '/'))
@@ -36,7 +35,7 @@ int bcast_program(struct srun *s)
 	b.job_id = s->job_id;
 	b.has_step = true;
 	b.step_id = s->step_id;
-	b.source = program_find(s->argv[0]);
+	b.source = srun_program_find(s->argv[0]);
 	if (!b.source) {
 		log_error("Unable to find executable \"%s\" for --bcast", s->argv[0]);
 		return srun_exit_code(2);

@@ -116,6 +116,7 @@ static void record_desc(Pb__StepRecord *m, const struct step *s)
 	m->cpus_per_tres = xstrdup_null(d->cpus_per_tres);
 	m->mem_per_tres = xstrdup_null(d->mem_per_tres);
 	m->tres_bind = xstrdup_null(d->tres_bind);
+	m->container = xstrdup_null(d->container);
 	if (d->has_srun_pid)
 		SET(srun_pid, d->srun_pid);
 }

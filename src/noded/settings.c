@@ -15,6 +15,10 @@ static const struct { const char *name; enum conf_key key; bool path; } texts[] 
 	{ "SlurmdLogFile", CONF_SlurmdLogFile, true }, { "TaskProlog", CONF_TaskProlog, true }, { "TaskEpilog", CONF_TaskEpilog, true },
 	{ "TaskPlugin", CONF_TaskPlugin, false }, { "TaskPluginParam", CONF_TaskPluginParam, false },
 	{ "JobAcctGatherType", CONF_JobAcctGatherType, false }, { "JobAcctGatherParams", CONF_JobAcctGatherParams, false }, { "JobAcctGatherFrequency", CONF_JobAcctGatherFrequency, false },
+	{ "OciContainerPath", CONF_Oci_ContainerPath, false }, { "OciCreateEnvFile", CONF_Oci_CreateEnvFile, false }, { "OciDisableHooks", CONF_Oci_DisableHooks, false },
+	{ "OciEnvExclude", CONF_Oci_EnvExclude, false }, { "OciMountSpoolDir", CONF_Oci_MountSpoolDir, false }, { "OciRunTimeEnvExclude", CONF_Oci_RunTimeEnvExclude, false },
+	{ "OciRunTimeCreate", CONF_Oci_RunTimeCreate, false }, { "OciRunTimeDelete", CONF_Oci_RunTimeDelete, false }, { "OciRunTimeKill", CONF_Oci_RunTimeKill, false },
+	{ "OciRunTimeQuery", CONF_Oci_RunTimeQuery, false }, { "OciRunTimeRun", CONF_Oci_RunTimeRun, false }, { "OciRunTimeStart", CONF_Oci_RunTimeStart, false },
 	{ "AllowedRAMSpace", CONF_Cgroup_AllowedRAMSpace, false }, { "AllowedSwapSpace", CONF_Cgroup_AllowedSwapSpace, false },
 	{ "MaxRAMPercent", CONF_Cgroup_MaxRAMPercent, false }, { "MaxSwapPercent", CONF_Cgroup_MaxSwapPercent, false },
 };
@@ -22,6 +26,7 @@ static const struct { const char *name; enum conf_key key; } switches[] = {
 	{ "ConstrainCores", CONF_Cgroup_ConstrainCores }, { "ConstrainDevices", CONF_Cgroup_ConstrainDevices },
 	{ "ConstrainRAMSpace", CONF_Cgroup_ConstrainRAMSpace }, { "ConstrainSwapSpace", CONF_Cgroup_ConstrainSwapSpace },
 	{ "SignalChildrenProcesses", CONF_Cgroup_SignalChildrenProcesses },
+	{ "OciDisableCleanup", CONF_Oci_DisableCleanup }, { "OciIgnoreFileConfigJson", CONF_Oci_IgnoreFileConfigJson },
 };
 
 static void setting_add(Pb__StepdStart *start, const char *key, const char *value)

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "stepd/contain.h"
 #include "stepd/contain_limit.h"
+#include "stepd/oci.h"
 #include "stepd/step.h"
 #include "stepd/unkillable.h"
 
@@ -186,6 +187,8 @@ pid_t *contain_pids(const struct step *s, size_t *ret_n)
 
 void contain_signal(struct step *s, int sig)
 {
+	if (oci_is_cleaning())             /* the step's own processes are gone; what is left cleans up after them */
+		return;
 	if (sig == SIGKILL)
 		unkillable_watch(s);
 	if (sig == SIGKILL && s->cgroup)

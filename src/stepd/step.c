@@ -19,6 +19,7 @@
 #include "stepd/done.h"
 #include "stepd/io.h"
 #include "stepd/mpi.h"
+#include "stepd/oci.h"
 #include "stepd/orders.h"
 #include "stepd/plugins.h"
 #include "stepd/prolog.h"
@@ -129,7 +130,7 @@ void step_check_end(struct step *s)
 		return;
 	/* Each of these calls us again when it is done. */
 	(void)contain_oom(s);
-	if (!prolog_is_idle(s) || !mpi_finish(s) || !leftovers_end(s) || !io_finish(s))
+	if (!prolog_is_idle(s) || !mpi_finish(s) || (!oci_is_cleaning() && !leftovers_end(s)) || !oci_finish(s) || !io_finish(s))
 		return;
 	if (!s->cgroup_gone) {
 		s->cgroup_gone = true;

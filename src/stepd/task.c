@@ -27,6 +27,7 @@
 #include "stepd/mpi.h"
 #include "stepd/multi.h"
 #include "stepd/namespace.h"
+#include "stepd/oci.h"
 #include "stepd/plugins.h"
 #include "stepd/prolog.h"
 #include "stepd/step.h"
@@ -97,6 +98,11 @@ static void child_run(struct step *s, struct task *t)
 	env = plugins_child_user(s, t, prolog_run(s, t, env));
 	if (s->spec && s->spec->bcast_exec)        /* argv[0] stays what was typed */
 		environ = env, execv(bcast_path(s->spec->bcast_exec, s->job_id, s->node), t->argv);
+	rc = oci_exec(s, t, t->argv, env);
+	if (rc) {
+		dprintf(2, "slurmstepd: error: container setup failed: %s\n", strerror(rc));
+		_exit(1);
+	}
 	exec_program(s, t->argv, env);
 }
 
@@ -162,7 +168,7 @@ static char **batch_argv(struct step *s)
 
 int task_launch(struct step *s)
 {
-	if (affinity_prepare(s) < 0 || namespace_prepare(s) < 0)
+	if (affinity_prepare(s) < 0 || namespace_prepare(s) < 0 || oci_prepare(s) < 0)
 		return -1;
 	env_prepare(s);
 	if (s->batch)
@@ -198,7 +204,7 @@ void task_reap(struct step *s)
 		if (wait4(pid, &status, WNOHANG, &usage) != pid)
 			return;
 		if (!t) {
-			if (!prolog_reaped(s, pid, status) && !mpi_reaped(s, pid))
+			if (!prolog_reaped(s, pid, status) && !mpi_reaped(s, pid) && !oci_reaped(s, pid, status))
 				gather_stray(s, &usage);
 			continue;
 		}
