@@ -26,7 +26,7 @@ void job_set_limit_timer(struct core *c, struct core_job *j)
 	const struct core_part *p = j->part < c->part_n ? c->part[j->part] : NULL;
 	uint32_t over = p && p->rec->has_over_time_limit_min ? p->rec->over_time_limit_min : c->params.over_time_limit_min;
 	bool endless = j->time_min == TIME_INFINITE;
-	j->end = endless ? now_sec(c) + ONE_YEAR_SEC : j->start + j->susp_total + j->time_min * 60;
+	j->end = endless ? now_sec(c) + ONE_YEAR_SEC : sec_last(j->start + j->susp_total + j->time_min * 60ull);
 	j->kill_ms = endless || over >= UINT16_MAX ? 0 : (j->end + over * 60ull) * 1000;
 	if (resv_ms != UINT64_MAX && (!j->kill_ms || resv_ms < j->kill_ms))
 		j->kill_ms = resv_ms;

@@ -99,7 +99,7 @@ static uint32_t wait_possible(struct core *c, struct shape *s)
 /* Can it still end before its deadline? If not it is over; else it is looked at again at the last moment. */
 static bool deadline_missed(struct core *c, struct core_job *j)
 {
-	uint32_t need = j->time_min == TIME_INFINITE ? 0 : j->time_min * 60;
+	uint64_t need = j->time_min == TIME_INFINITE ? 0 : j->time_min * 60ull;
 	if (!j->deadline || (j->flags & JOBF_COMPLETING))
 		return false;
 	if (now_sec(c) + need <= j->deadline) {

@@ -494,8 +494,8 @@ static void restore_request(struct core *c, struct core_job *j, const Pb__JobRec
 	j->requeue = d->has_requeue ? d->requeue : c->params.job_requeue;
 	j->kill_invalid_dep = d->has_kill_on_invalid_dep ? d->kill_on_invalid_dep : c->params.kill_invalid_depend;
 	j->nice = d->nice;
-	j->begin = (uint32_t)d->begin_time;
-	j->deadline = (uint32_t)d->deadline;
+	j->begin = sec_last(d->begin_time);
+	j->deadline = sec_deadline(d->deadline);
 	warn_parse(j, d->signal);
 	mail_parse(j, d->mail_type);
 	if (!c->params.priority_multifactor && !j->prio_set)

@@ -440,6 +440,9 @@ uint32_t atom_get(struct core *c, const char *text);           /* "" and NULL: 0
 uint32_t atom_find(const struct core *c, const char *text);    /* UINT32_MAX: nobody ever named it */
 const char *atom_text(const struct core *c, uint32_t id);      /* NULL for 0 */
 static inline uint32_t now_sec(const struct core *c) { return (uint32_t)(c->now_ms / 1000); }
+/* Times are kept in 32 bits, to 2106: what begins or ends later does so at the last of them, a later deadline is none. */
+static inline uint32_t sec_last(uint64_t t) { return t < UINT32_MAX ? (uint32_t)t : UINT32_MAX; }
+static inline uint32_t sec_deadline(uint64_t t) { return t < UINT32_MAX ? (uint32_t)t : 0; }
 
 /* mail.c: --mail-type */
 void mail_parse(struct core_job *j, const char *list);          /* JobDesc.mail_type; NULL: none */

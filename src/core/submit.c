@@ -365,8 +365,8 @@ static void job_from_desc(struct core *c, struct core_job *j, const struct core_
 	j->kill_invalid_dep = d->has_kill_on_invalid_dep ? d->kill_on_invalid_dep : c->params.kill_invalid_depend;
 	j->nice = d->nice;
 	j->submit = now_sec(c);
-	j->begin = (uint32_t)d->begin_time;
-	j->deadline = (uint32_t)d->deadline;
+	j->begin = sec_last(d->begin_time);
+	j->deadline = sec_deadline(d->deadline);
 	warn_parse(j, d->signal);
 	mail_parse(j, d->mail_type);
 	j->hold = d->hold || (d->has_priority && !d->priority) ? REASON_HELD_USER : REASON_NONE;

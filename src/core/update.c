@@ -350,8 +350,8 @@ static int change_apply(struct change *ch)
 	if (r >= 0) {
 		job_set_desc(j, ch->d);
 		j->nice = ch->d->nice;
-		j->begin = (uint32_t)ch->d->begin_time;
-		j->deadline = (uint32_t)ch->d->deadline;
+		j->begin = sec_last(ch->d->begin_time);
+		j->deadline = sec_deadline(ch->d->deadline);
 		mail_parse(j, ch->d->mail_type);
 		if (ch->d->has_requeue)
 			j->requeue = ch->d->requeue;
