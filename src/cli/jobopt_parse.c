@@ -674,10 +674,12 @@ static char *nodes_read(struct jobopt *o, const char *path, struct error *err)
 	fclose(f);
 	struct hostlist hl = HOSTLIST_INIT;
 	char *text = NULL;
-	if (hostlist_add(&hl, s.data, err) == 0)
-		text = hostlist_compact(&hl);
-	else
+	if (hostlist_add(&hl, s.data, err) < 0)
 		o->exit_code = 1;
+	else if (!hl.count) /* a folder, too: what cannot be read names nothing */
+		(void)jobopt_refuse(o, 1, err, "Hostlist is empty!");
+	else
+		text = hostlist_compact(&hl);
 	hostlist_fini(&hl);
 	str_fini(&s);
 	return text;

@@ -29,6 +29,28 @@ static void put_indent(struct json *j, int n)
 		str_add_n(j->out, blanks, (size_t)(n > 48 ? 48 : n));
 }
 
+/* Bytes of the UTF-8 character at p, 0 if there is none: text of users may be any bytes, JSON must be UTF-8. */
+static size_t utf8_len(const unsigned char *p, size_t n)
+{
+	static const struct { unsigned char from, to, len, second_from, second_to; } kind[] = {
+		{ 0x00, 0x7f, 1, 0, 0 },          { 0xc2, 0xdf, 2, 0x80, 0xbf }, { 0xe0, 0xe0, 3, 0xa0, 0xbf }, { 0xe1, 0xec, 3, 0x80, 0xbf },
+		{ 0xed, 0xed, 3, 0x80, 0x9f },    { 0xee, 0xef, 3, 0x80, 0xbf }, { 0xf0, 0xf0, 4, 0x90, 0xbf }, { 0xf1, 0xf3, 4, 0x80, 0xbf },
+		{ 0xf4, 0xf4, 4, 0x80, 0x8f },
+	};
+	for (size_t k = 0; k < sizeof(kind) / sizeof(kind[0]); k++) {
+		if (*p < kind[k].from || *p > kind[k].to)
+			continue;
+		size_t len = kind[k].len;
+		if (len > n || (len > 1 && (p[1] < kind[k].second_from || p[1] > kind[k].second_to)))
+			return 0;
+		for (size_t i = 2; i < len; i++)
+			if ((p[i] & 0xc0) != 0x80)
+				return 0;
+		return len;
+	}
+	return 0;
+}
+
 static void put_json_string(struct str *out, const char *p, size_t n)
 {
 	str_reserve(out, n * 2 + 2);
@@ -36,8 +58,13 @@ static void put_json_string(struct str *out, const char *p, size_t n)
 	size_t done = 0;
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)p[i];
-		if (c >= 0x20 && c != '"' && c != '\\' && c != '/')
+		if (c >= 0x20 && c < 0x80 && c != '"' && c != '\\' && c != '/')
 			continue;
+		size_t len = utf8_len((const unsigned char *)p + i, n - i);
+		if (len > 1) {
+			i += len - 1;
+			continue;
+		}
 		str_add_n(out, p + done, i - done);
 		done = i + 1;
 		switch (c) {
@@ -49,7 +76,7 @@ static void put_json_string(struct str *out, const char *p, size_t n)
 		case '\r': str_add(out, "\\r"); break;
 		case '\b': str_add(out, "\\b"); break;
 		case '\f': str_add(out, "\\f"); break;
-		default: str_addf(out, "\\u%04x", c); break;
+		default: str_addf(out, "\\u%04x", len ? c : 0xfffd); break;
 		}
 	}
 	str_add_n(out, p + done, n - done);

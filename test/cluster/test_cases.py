@@ -231,6 +231,17 @@ def test_control_characters_stay_in_the_record(cluster):
     assert text == "a?b?[31mc??1m|x?y"
 
 
+def test_bytes_that_are_no_text_leave_json_readable(cluster):
+    odd = {rb"\xff": "\ufffd", rb"\xc3": "\ufffd", rb"\xc0\x80": "\ufffd" * 2, rb"\xed\xa0\x80": "\ufffd" * 3, rb"\xf4\x90\x80\x80": "\ufffd" * 4,
+           rb"\xc3\xa9": "é", rb"\xe2\x82\xac": "€", rb"\xf0\x9f\x98\x80": "\U0001f600", rb"\xe2\x82": "\ufffd" * 2}
+    job = held(cluster, "-J $'%s'" % ".".join(key.decode() for key in odd))
+    name = ".".join(odd.values())
+    for command in (f"squeue -j {job} --json", f"scontrol show job {job} --json"):
+        assert json.loads(cluster.out(command))["jobs"][0]["name"] == name
+    cluster.run(f"scancel {job}")
+    assert cluster.wait("it in accounting", lambda: json.loads(cluster.out(f"sacct -X -j {job} --json"))["jobs"])[0]["name"] == name
+
+
 # --- arrays and dependencies ---
 
 def test_case_47_dependencies_on_arrays(cluster):
