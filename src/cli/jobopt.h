@@ -62,7 +62,7 @@ struct jobopt {
 	uint32_t jobid;                    /* 0: none */
 	uint32_t jobid_step;               /* UINT32_MAX: none */
 	bool label, unbuffered, pty, multi_prog, overlap, exact, exclusive, preserve_env, disable_status, quit_on_interrupt;
-	bool no_allocate, interactive, whole, wait_for_children;
+	bool no_allocate, interactive, external_launcher, whole, wait_for_children;
 	bool has_relative;
 	uint32_t relative;
 	int kill_on_bad_exit;              /* -1: configuration's, 0, 1 */

@@ -157,20 +157,37 @@ static void step_copy_sizes(Pb__StepDesc *s, const Pb__JobDesc *d)
 	COPY_STR(container);
 }
 
+/* --external-launcher: a process on each node that sees all the job has there, beside other steps. */
+static void step_for_launcher(Pb__StepDesc *s, const Pb__JobDesc *d)
+{
+	COPY_NUM(min_nodes);
+	COPY_NUM(max_nodes);
+	COPY_NUM(time_limit_min);
+	COPY_STR(req_nodes);
+	COPY_STR(exc_nodes);
+	COPY_STR(container);
+	s->has_overlap = s->overlap = s->has_num_tasks = s->has_ntasks_per_node = true;
+	s->num_tasks = d->has_min_nodes && d->min_nodes ? d->min_nodes : 1;
+	s->ntasks_per_node = 1;
+}
+
 #define SET_FLAG(f, value) (s->has_##f = (value), s->f = (value))
 
 Pb__StepDesc *jobopt_to_step(const struct jobopt *o, uint32_t job_id, const char *command)
 {
 	Pb__StepDesc *s = xcalloc(1, sizeof(*s));
 	pb__step_desc__init(s);
-	step_copy_sizes(s, o->desc);
+	if (o->external_launcher)
+		step_for_launcher(s, o->desc);
+	else
+		step_copy_sizes(s, o->desc);
 	s->job_id = job_id;
 	s->name = o->desc->name ? xstrdup(o->desc->name) : command ? base_name(command) : NULL;
 	s->submit_line = xstrdup_null(o->submit_line);
 	s->has_relative = o->has_relative;
 	s->relative = o->relative;
-	SET_FLAG(overlap, o->overlap);
-	SET_FLAG(exact, o->exact || o->exclusive || jobopt_is_set(o, JO_cpus_per_task) || o->desc->has_threads_per_core);
+	SET_FLAG(overlap, o->overlap || o->external_launcher);
+	SET_FLAG(exact, o->external_launcher ? false : o->exact || o->exclusive || jobopt_is_set(o, JO_cpus_per_task) || o->desc->has_threads_per_core);
 	SET_FLAG(exclusive, o->exclusive);
 	SET_FLAG(interactive, o->interactive);
 	s->arbitrary_hosts = xstrdup_null(o->arbitrary_hosts);

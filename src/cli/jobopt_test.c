@@ -14,7 +14,7 @@
 
 #define TODO_MAX_SBATCH 32
 #define TODO_MAX_SALLOC 30
-#define TODO_MAX_SRUN 42
+#define TODO_MAX_SRUN 41
 
 static struct error err;
 static char storage[1024];

@@ -324,12 +324,24 @@ static bool folder_enter(const struct jobopt *o)
 	return false;
 }
 
+/* What runs without a command: the user's shell here or, with LaunchParameters=use_interactive_step, on the job's first node. */
+static char **shell_command(const struct client *c, struct envlist *env)
+{
+	static char *own[2], *remote[4] = { (char *)"/bin/sh", (char *)"-c" };
+	const char *options = conf_str(client_conf(c), CONF_InteractiveStepOptions);
+	own[0] = (char *)(uintptr_t)shell_of_user();
+	if (!conf_has(client_conf(c), CONF_LaunchParameters, "use_interactive_step"))
+		return own;
+	envlist_set_default(env, "SHELL", own[0]);
+	remote[2] = xasprintf("exec srun %s", options ? options : "");
+	return remote;
+}
+
 static int allocation_use(struct jobopt *o, struct client *c, char **argv, const sigset_t *old)
 {
 	char *here = getcwd(NULL, 0);
 	Pb__AllocInfo *alloc = folder_enter(o) ? alloc_get(c, o) : NULL;
 	struct envlist env = ENVLIST_INIT;
-	char *shell[2] = { (char *)(uintptr_t)shell_of_user(), NULL };
 	uint32_t job_id;
 	int code = 0;
 
@@ -347,7 +359,7 @@ static int allocation_use(struct jobopt *o, struct client *c, char **argv, const
 	if (!o->no_shell) {
 		thread_start(end_thread, NULL);
 		environment_make(o, c, alloc, here, &env);
-		code = command_run(argv[0] ? argv : shell, env.var, old);
+		code = command_run(argv[0] ? argv : shell_command(c, &env), env.var, old);
 		alloc_release(c, job_id, code);
 	}
 	free(here);

@@ -155,7 +155,7 @@ static void fill_rest(struct srun *s, Pb__LaunchSpec *m)
 	m->cwd = d->work_dir;
 	m->has_kill_on_bad_exit = s->o.kill_on_bad_exit >= 0;
 	m->kill_on_bad_exit = s->o.kill_on_bad_exit > 0;
-	m->cpu_bind = cpu_bind_of(d);
+	m->cpu_bind = s->o.external_launcher && !d->cpu_bind ? (char *)"none" : cpu_bind_of(d);
 	m->mem_bind = d->mem_bind;
 	m->gpu_bind = gpu_bind_of(d->tres_bind);
 	m->task_prolog = s->o.task_prolog;

@@ -127,7 +127,8 @@ bool script_reaped(struct noded *n, pid_t pid, int status)
 	for (struct script *s = running; s; s = s->next) {
 		if (s->pid != pid)
 			continue;
-		kill(-pid, SIGKILL);       /* children it left in its group */
+		if (s->done)               /* nobody waits for what RebootProgram leaves to run */
+			kill(-pid, SIGKILL);   /* children it left in its group */
 		s->pid = 0;
 		if (status)
 			log_error("%s ended with status %d", s->path.name[s->at], status);
