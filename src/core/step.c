@@ -103,7 +103,7 @@ static char *step_tres(const struct core *c, const struct core_job *j, const str
 static void record_desc(Pb__StepRecord *m, const struct step *s)
 {
 	const Pb__StepDesc *d = s->desc;
-	m->name = xstrdup(s->id == STEP_BATCH ? "batch" : s->id == STEP_EXTERN ? "extern" : d && d->name ? d->name : s->id == STEP_INTERACTIVE ? "interactive" : "");
+	m->name = xstrdup(s->id == STEP_BATCH ? "batch" : s->id == STEP_EXTERN ? "extern" : s->id == STEP_INTERACTIVE ? "interactive" : d && d->name ? d->name : "");
 	m->distribution = xstrdup(d && d->distribution && d->distribution[0] ? d->distribution : s->tasks > s->on_n ? "Block" : "Cyclic");
 	if (!d)
 		return;

@@ -65,8 +65,7 @@ def test_interactive_step(cluster):
     assert re.search(r"at=node-2 step=-6", said) and said.replace("\r", "").splitlines().count("node-2") == 2, said
     assert code == 4, said
     job = int(re.search(r"Granted job allocation (\d+)", said).group(1))
-    steps = cluster.wait("accounting", lambda: cluster.out(f"sacct -nP -j {job} -o jobid,jobname,state | grep interactive || true"))
-    assert steps.startswith(f"{job}.interactive|interactive|")
+    cluster.wait("accounting", lambda: f"{job}.interactive|interactive|FAILED" in cluster.out(f"sacct -nP -j {job} -o jobid,jobname,state").splitlines())
     # A command runs here as ever.
     assert cluster.out("salloc -Q -n1 -w node-2 sh -c 'echo ${SLURM_STEP_ID:-none}'") == "none"
 
