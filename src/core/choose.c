@@ -94,7 +94,7 @@ static bool pick_largest(const struct shape *s, struct pick *p)
 			p->o[k] = p->o[k - 1];
 		p->o[k] = o;
 	}
-	p->n = p->n > s->max_nodes ? s->max_nodes : p->n;
+	p->n = p->n > p->max_nodes ? p->max_nodes : p->n;
 	pick_sum(p);
 	return pick_enough(s, p);
 }
@@ -130,9 +130,9 @@ static bool option_of(struct core *c, const struct shape *s, uint32_t node, cons
 }
 
 /* How many nodes are wanted where more than the fewest are welcome. */
-uint32_t pick_wanted(const struct shape *s)
+uint32_t pick_wanted(const struct shape *s, const struct pick *p)
 {
-	uint32_t most = s->max_nodes, each = s->per_node ? s->per_node : 1;
+	uint32_t most = p->max_nodes, each = s->per_node ? s->per_node : 1;
 	if (!s->many_nodes)
 		return 0;
 	return s->tasks_set && most > (s->tasks + each - 1) / each ? (s->tasks + each - 1) / each : most;
@@ -149,13 +149,13 @@ static bool pick_contiguous(struct core *c, const struct shape *s, const struct 
 		}
 		if (p->n && p->o[p->n - 1].node + 1 != i)
 			p->n = 0;
-		if (p->n == s->max_nodes) {
+		if (p->n == p->max_nodes) {
 			memmove(p->o, p->o + 1, (p->n - 1) * sizeof *p->o);
 			p->n--;
 		}
 		p->o[p->n++] = o;
 		pick_sum(p);
-		if (pick_enough(s, p) && p->n >= pick_wanted(s))
+		if (pick_enough(s, p) && p->n >= pick_wanted(s, p))
 			return true;
 	}
 	return false;
@@ -175,7 +175,7 @@ static bool pick_add(struct core *c, const struct shape *s, uint32_t node, const
 	p->o[p->n++] = o;
 	p->tasks += o.tasks;
 	p->gpus += o.gpus;
-	return p->n <= s->max_nodes && p->n >= pick_wanted(s) && !alone && pick_enough(s, p);
+	return p->n <= p->max_nodes && p->n >= pick_wanted(s, p) && !alone && pick_enough(s, p);
 }
 
 /* The order in which nodes are looked at, where it is not that of their index. NULL: it is. */
@@ -219,18 +219,18 @@ static bool pick_plain(struct core *c, const struct shape *s, const struct bitse
 		bitset_for(s->required, i)
 			if (!bitset_has(cand, i) || (pick_add(c, s, i, w, p, false), p->n == 0 || p->o[p->n - 1].node != i))
 				return false;
-		if (pick_enough(s, p) && p->n >= pick_wanted(s))
+		if (pick_enough(s, p) && p->n >= pick_wanted(s, p))
 			return true;
 	}
 	if (pick_all(c, s, cand, w, p, alone))
 		return true;
 	if (s->required && !s->many_nodes)
 		return false;
-	if (s->many_nodes && p->n <= s->max_nodes)
+	if (s->many_nodes && p->n <= p->max_nodes)
 		return pick_enough(s, p);
 	if (alone) { /* no single node: the first ones that are enough */
 		uint32_t all = p->n;
-		for (p->n = 1; p->n <= all && p->n <= s->max_nodes; p->n++) {
+		for (p->n = 1; p->n <= all && p->n <= p->max_nodes; p->n++) {
 			pick_sum(p);
 			if (pick_enough(s, p))
 				return true;
@@ -261,7 +261,9 @@ static uint32_t choose_in(struct core *c, const struct shape *s, const struct bi
 {
 	if (bitset_count(cand) < s->min_nodes)
 		return 0;
-	struct pick p = { .o = xmalloc((bitset_count(cand) + 1) * sizeof *p.o) };
+	struct pick p = { .o = xmalloc((bitset_count(cand) + 1) * sizeof *p.o), .max_nodes = s->max_nodes };
+	if (w && w->part && w->part->max_nodes < p.max_nodes)
+		p.max_nodes = w->part->max_nodes;
 	bool ok = set && set->count_n ? pick_counted(c, s, cand, set, w, &p) : s->contiguous ? pick_contiguous(c, s, cand, w, &p) : pick_plain(c, s, cand, w, &p);
 	c->tries++;
 	if (ok) {

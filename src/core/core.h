@@ -135,7 +135,7 @@ enum core_effect_type {
 	FX_REMOVE_JOB,      /* forgotten: delete record and script */
 	FX_PERSIST_NODE,    /* node_index: state, reason */
 	FX_PERSIST_NEXT_ID, /* job ids below `value` may have been given out */
-	FX_LAUNCH_BATCH,    /* job_id on `nodes` (the batch host): build, sign, send D_BATCH */
+	FX_LAUNCH_BATCH,    /* job_id, its run `value` (restarts), on `nodes` (the batch host): build, sign, send D_BATCH; not if that run is over by now */
 	FX_ALLOCATED,       /* job_id has nodes (batch or not): answers waiters; prolog where PrologFlags=Alloc */
 	FX_ENDED,           /* job_id reached a final state: answers waiters */
 	FX_SIGNAL,          /* D_SIGNAL `msg` (SignalReq) to `nodes` */
@@ -210,6 +210,8 @@ int core_node_find(const struct core *c, const char *name);         /* index or 
 Pb__NodeRecord *core_node_record(const struct core *c, uint32_t index);
 const char *core_node_name(const struct core *c, uint32_t index);
 const char *core_node_addr(const struct core *c, uint32_t index, uint16_t *ret_port);
+/* When it was booted and its slurmd started, as it registered last (seconds; 0: not known). */
+void core_node_started(const struct core *c, uint32_t index, uint64_t *ret_boot, uint64_t *ret_slurmd);
 /* Should it be pinged; is it believed up. */
 bool core_node_is_up(const struct core *c, uint32_t index);
 size_t core_part_count(const struct core *c);

@@ -50,12 +50,12 @@ static bool take(const struct shape *s, const uint32_t *fills, uint32_t named, s
 		if (i < named || fills[i] != UINT32_MAX)
 			out.o[out.n++] = p->o[i];
 	pick_sum(&out);
-	for (uint32_t i = named; i < p->n && !(pick_enough(s, &out) && out.n >= pick_wanted(s)); i++)
-		if (fills[i] == UINT32_MAX && out.n < s->max_nodes) {
+	for (uint32_t i = named; i < p->n && !(pick_enough(s, &out) && out.n >= pick_wanted(s, p)); i++)
+		if (fills[i] == UINT32_MAX && out.n < p->max_nodes) {
 			out.o[out.n++] = p->o[i];
 			pick_sum(&out);
 		}
-	bool ok = out.n <= s->max_nodes && pick_enough(s, &out);
+	bool ok = out.n <= p->max_nodes && pick_enough(s, &out);
 	memcpy(p->o, out.o, out.n * sizeof *out.o);
 	p->n = out.n;
 	free(out.o);
@@ -65,7 +65,7 @@ static bool take(const struct shape *s, const uint32_t *fills, uint32_t named, s
 bool pick_counted(struct core *c, const struct shape *s, const struct bitset *cand, const struct feature_set *set, const struct when *w, struct pick *p)
 {
 	uint32_t named;
-	if (set->counted > s->max_nodes || !pick_gather(c, s, cand, w, p, &named) || p->n < set->counted)
+	if (set->counted > p->max_nodes || !pick_gather(c, s, cand, w, p, &named) || p->n < set->counted)
 		return false;
 	struct places m = { .set = set, .p = p };
 	m.fills = xmalloc(p->n * sizeof *m.fills);

@@ -194,7 +194,7 @@ uint64_t future_earliest(struct core *c, const struct shape *s, struct core_node
 			break;
 		point_avail(n, p, &a);
 		c->work++;
-		if (!fit_tasks(c, s, n, &a))
+		if (fit_tasks(c, s, n, &a) < least_tasks(s))
 			start = UINT64_MAX;
 		else if (start == UINT64_MAX)
 			start = p->ms > from ? p->ms : from;

@@ -44,8 +44,10 @@ static void job_launch(struct core *c, struct core_job *j)
 {
 	struct core_effect *e = effects_push(c->fx, FX_LAUNCH_BATCH);
 	e->job_id = j->id;
+	e->value = j->restarts;
 	e->nodes = arena_strdup(fx_arena(c), c->node[j->alloc->on[0].node]->name);
 	j->launching = true;
+	j->launched = 0;
 	j->unconfirmed = false;
 }
 
@@ -137,6 +139,12 @@ void job_terminate(struct core *c, struct core_job *j, const struct bitset *only
 	bitset_destroy(to);
 }
 
+/* The same for a node that is given up: nobody waits for its answer. */
+static void terminate_on(struct core *c, struct core_job *j, const struct core_node *n)
+{
+	fx_to_nodes(c, FX_TERMINATE, j->id, n->name, terminate_msg(c, j, "DUE TO NODE FAILURE", false));
+}
+
 static void end_list_add(struct core *c, struct core_job *j)
 {
 	j->end_prev = c->end_last;
@@ -204,8 +212,8 @@ static void steps_and_counters(struct core *c, struct core_job *j)
 	license_return(c, j);
 	resv_job_left(c, j);
 	array_running(c, j, -1);
-	j->kill_ms = 0;
-	j->launching = false;
+	j->kill_ms = j->lost_ms = 0;
+	j->launching = j->unconfirmed = false;
 	if (j->state == PB__JOB_STATE__SUSPENDED)
 		j->susp_total += now_sec(c) - j->suspend;
 }
@@ -355,6 +363,8 @@ void job_node_lost(struct core *c, struct core_job *j, uint32_t node)
 		return;
 	bool over = job_state_is_final(j->state) || j->requeue_pending;
 	bool cause = failed_with_node(c, j, c->node[node]);
+	if (!over && !(c->node[node]->flags & NODEF_NOT_RESPONDING)) /* set DOWN by an operator, but it answers: what runs there must not go on */
+		terminate_on(c, j, c->node[node]);
 	node_release(c, j, (uint32_t)at);
 	if (over && !cause) {
 		if (!j->alloc->left)
@@ -474,15 +484,23 @@ void job_launch_failed(struct core *c, struct core_job *j, uint32_t node, const 
 	job_requeue(c, j, false, 0, again && !j->restarts ? 0 : BACKOFF_SEC << (j->restarts < 4 ? j->restarts : 4));
 }
 
+void job_launched(struct core *c, struct core_job *j)
+{
+	j->launching = j->unconfirmed = false;
+	j->lost_ms = 0;
+	j->launched = now_sec(c);
+}
+
 void life_launch_result(struct core *c, const struct core_event *ev)
 {
 	struct core_job *j = job_find(c, ev->launch.job_id);
 	int node = core_node_find(c, ev->launch.node);
 	if (!j || node < 0 || j->restarts != ev->launch.restarts || j->state != PB__JOB_STATE__RUNNING)
 		return;
-	j->launching = false;
+	bool unreachable = ev->launch.code == -ESLURM_COMM || ev->launch.code == -ESLURM_SOCKET_TIMEOUT; /* not the job's fault */
+	job_launched(c, j);
 	if (ev->launch.code)
-		job_launch_failed(c, j, (uint32_t)node, ev->launch.detail, ev->launch.drain, false);
+		job_launch_failed(c, j, (uint32_t)node, ev->launch.detail, ev->launch.drain, unreachable);
 }
 
 void life_job_done(struct core *c, const struct core_event *ev)

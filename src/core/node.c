@@ -166,6 +166,7 @@ void node_destroy(struct core_node *n)
 	gres_clear(n);
 	free(n->gres);
 	free(n->held);
+	free(n->released);
 	free(n->plan);
 	future_free(n->future);
 	free(n->resv);
@@ -245,6 +246,49 @@ void node_hold(struct core *c, struct core_job *j, uint32_t at)
 	node_refresh(c, n);
 }
 
+/* A job's own record says nothing of the nodes it has left, which others may have by now: it would be written once for each. */
+static void released_add(struct core *c, struct core_node *n, const struct core_job *j)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < n->released_n; i++) {
+		const struct core_job *o = job_find(c, n->released[i].job_id);
+		if (o && o->alloc && o->alloc->left && run_of(o) == n->released[i].run)
+			n->released[kept++] = n->released[i];
+	}
+	n->released = xgrow(n->released, &n->released_cap, kept + 1, sizeof *n->released);
+	n->released[kept] = (struct released){ j->id, run_of(j) };
+	n->released_n = kept + 1;
+	fx_node(c, n);
+}
+
+bool node_has_released(const struct core_node *n, const struct core_job *j)
+{
+	for (uint32_t i = 0; i < n->released_n; i++)
+		if (n->released[i].job_id == j->id && n->released[i].run == run_of(j))
+			return true;
+	return false;
+}
+
+void node_released_record(const struct core_node *n, Pb__NodeRecord *m)
+{
+	m->n_released = n->released_n;
+	m->released = n->released_n ? xcalloc(n->released_n, sizeof *m->released) : NULL;
+	for (uint32_t i = 0; i < n->released_n; i++) {
+		m->released[i] = xcalloc(1, sizeof **m->released);
+		pb__released_run__init(m->released[i]);
+		m->released[i]->job_id = n->released[i].job_id;
+		m->released[i]->restarts = n->released[i].run;
+	}
+}
+
+void node_released_restore(struct core_node *n, const Pb__NodeRecord *m)
+{
+	n->released = xgrow(n->released, &n->released_cap, m->n_released + 1, sizeof *n->released);
+	n->released_n = (uint32_t)m->n_released;
+	for (size_t i = 0; i < m->n_released; i++)
+		n->released[i] = (struct released){ m->released[i]->job_id, m->released[i]->restarts };
+}
+
 void node_release(struct core *c, struct core_job *j, uint32_t at)
 {
 	struct alloc_on *o = &j->alloc->on[at];
@@ -261,6 +305,8 @@ void node_release(struct core *c, struct core_job *j, uint32_t at)
 		last->job->alloc->on[last->at].at = o->at;
 		n->held[o->at] = *last;
 	}
+	if (j->alloc->left)
+		released_add(c, n, j);
 	n->last_busy_ms = c->now_ms;
 	est_gained(c, n);
 	node_refresh(c, n);

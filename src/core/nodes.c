@@ -134,13 +134,13 @@ static bool rebooted(const struct core_node *n, const Pb__NodeRegisterReq *q)
 	return (q->rebooted && !again) || (q->node->has_boot_time && n->rec->has_boot_time && q->node->boot_time > n->rec->boot_time + 60);
 }
 
-/* Was the slurmd started after the script that it does not know? Then the script is surely lost: an end that slurmctld has not heard of counts
- * as alive. Otherwise the launch and the registration may have crossed, if the job is young. */
+/* Was the slurmd started after its node was known to have the script? Then the script is surely lost: an end that slurmctld has not heard of counts
+ * as alive. Otherwise the launch and the registration may have crossed, if it is known since a short time only (the start may be long ago: a slow disk). */
 static bool started_since(const struct core *c, const struct core_job *j, const Pb__NodeRegisterReq *q)
 {
 	/* In the same second: it is told when slurmd registers again, at an age at which nothing crosses. */
-	uint64_t young = j->start + CROSS_SEC > now_sec(c);
-	return q->node->has_slurmd_start_time && q->node->slurmd_start_time >= j->start + young;
+	uint64_t young = j->launched + CROSS_SEC > now_sec(c);
+	return q->node->has_slurmd_start_time && q->node->slurmd_start_time >= j->launched + young;
 }
 
 /* A batch script that should run there and does not: its end may still be on its way, so wait a moment. */
@@ -152,9 +152,10 @@ static void batch_missing(struct core *c, const struct core_node *n, const Pb__N
 		for (size_t k = 0; !alive && k < q->n_step; k++)
 			alive = q->step[k]->job_id == j->id;
 		bool sure = j->unconfirmed || started_since(c, j, q);
-		if (alive || (!sure && j->start + 30 > now_sec(c))) {
+		if (alive || (!sure && j->launched + 30 > now_sec(c))) {
+			if (j->unconfirmed)
+				job_launched(c, j);
 			j->lost_ms = 0;
-			j->unconfirmed = false;
 			continue;
 		}
 		if (!j->lost_ms) {
@@ -295,7 +296,10 @@ static void report_of_job(struct core *c, struct core_node *n, struct core_job *
 		node_drain(c, n, e->text && e->text[0] ? e->text : KILL_FAILED);
 		break;
 	case PB__NODE_EVENT__KIND__STEP_STARTED:
-	case PB__NODE_EVENT__KIND__PROLOG_DONE: j->launching = false; break;
+	case PB__NODE_EVENT__KIND__PROLOG_DONE:
+		if (j->launching)
+			job_launched(c, j);
+		break;
 	default: break;
 	}
 }
@@ -403,6 +407,7 @@ void node_restore(struct core *c, const struct core_event *ev)
 		n->rec->has_reason_uid = m->has_reason_uid;
 		n->rec->reason_uid = m->reason_uid;
 		facts_take(n, m);
+		node_released_restore(n, m);
 		if (n->flags & NODEF_NOT_RESPONDING) {
 			n->lost_ms = c->now_ms;
 			timer_add(c, c->now_ms + c->params.slurmd_timeout_sec * 1000ull, TIMER_NODE, n->index, 0);

@@ -136,7 +136,7 @@ static uint64_t earliest(struct core *c, const struct search *q, uint32_t node, 
 		struct avail a;
 		avail_of(c, q->s, &w, n, &a);
 		c->work++;
-		if (fit_tasks(c, q->s, n, &a))
+		if (fit_tasks(c, q->s, n, &a) >= least_tasks(q->s))
 			return t;
 		uint64_t next = n->resv_n ? resv_next_end(c, n, &w) : UINT64_MAX;
 		for (size_t i = 0; i < n->held_n; i++) {
@@ -330,6 +330,58 @@ static void promise_enter(struct core *c, struct promise *p)
 	c->promises[c->promise_n++] = p;
 }
 
+/* By how much it has slipped: what ends (completes) at any moment is taken to end in a second (job_end_ms). */
+static uint64_t slipped_ms(const struct core *c, const struct promise *p) { return p->start_ms < c->now_ms + 1000 ? c->now_ms + 1000 - p->start_ms : 0; }
+
+/* Is what it promises still free, as far as numbers tell? fresh: beside the plan being made; else beside all promises to jobs before it. */
+static bool promise_fits(struct core *c, const struct promise *p, bool fresh)
+{
+	uint64_t slip = slipped_ms(c, p);
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct promise_on *o = &p->on[i];
+		struct core_node *n = c->node[o->node];
+		struct avail a;
+		future_avail(c, n, fresh ? NULL : p->job, p->start_ms + slip, p->end_ms + slip, &a);
+		bool less = o->cpus > a.cpus || (c->params.select_memory && o->mem > a.mem);
+		for (uint32_t g = 0; g < n->gres_n; g++)
+			less = less || o->gres[g] > a.gres[g];
+		if (less)
+			return false;
+	}
+	return true;
+}
+
+/* May it be kept? Only where numbers tell all. */
+static bool promise_holds(struct core *c, const struct promise *p, bool fresh)
+{
+	const struct shape *s = p->job->shape;
+	const struct core_part *part = c->part[p->part];
+	bool plain = p->n && !s->user_only && !part->user_only && part->max_node_cpus == UINT32_MAX;
+	for (uint32_t i = 0; plain && i < p->n; i++)
+		plain = bitset_has(c->up, p->on[i].node) && !c->node[p->on[i].node]->resv_n && !c->node[p->on[i].node]->owners;
+	return plain && promise_fits(c, p, fresh);
+}
+
+void promises_check(struct core *c, const struct core_job *started, void (*lost)(struct core *c, struct core_job *j))
+{
+	struct core_job **broken = NULL;
+	size_t count = 0, cap = 0;
+	for (uint32_t i = 0; i < started->alloc->n; i++) {
+		const struct core_node *n = c->node[started->alloc->on[i].node];
+		for (uint32_t k = n->plan_n; k > 0; k--) {
+			const struct promise *p = n->plan[k - 1].p;
+			if (p->old || !job_before(started, p->job) || promise_fits(c, p, false))
+				continue;
+			broken = xgrow(broken, &cap, count + 1, sizeof(struct core_job *));
+			broken[count++] = p->job;
+			promise_drop(c, p->job);
+		}
+	}
+	for (size_t i = 0; i < count; i++)
+		lost(c, broken[i]);
+	free(broken);
+}
+
 static struct promise *best_in(struct core *c, struct shape *s, struct core_job *j, const struct resv *in, enum plan_how how, struct promise *best)
 {
 	for (uint32_t p = 0; p < s->part_n; p++) {
@@ -345,11 +397,21 @@ static struct promise *best_in(struct core *c, struct shape *s, struct core_job 
 	return best;
 }
 
+static void promise_keep(struct core *c, struct promise *p, bool fresh)
+{
+	uint64_t slip = slipped_ms(c, p);
+	p->start_ms += slip;
+	p->end_ms += slip;
+	p->old = false;
+	p->fresh = fresh;
+	for (uint32_t i = 0; fresh && i < p->n; i++)
+		future_forget(c->node[p->on[i].node]);
+}
+
 bool promise_make(struct core *c, struct shape *s, struct core_job *j, enum plan_how how)
 {
-	struct promise *best = NULL;
+	struct promise *best = NULL, *old = j->promise;
 	struct resv *in[RESV_USE_MAX + 1];
-	promise_drop(c, j);
 	shape_refresh(c, s);
 	uint32_t n = resv_choices(c, s, in);
 	for (uint32_t i = 0; i < n; i++)
@@ -357,6 +419,13 @@ bool promise_make(struct core *c, struct shape *s, struct core_job *j, enum plan
 			best = best_in(c, s, j, in[i], how, best);
 	c->planned++;
 	c->work += 4;
+	if (old && (!best || best->start_ms > old->start_ms + slipped_ms(c, old)) && promise_holds(c, old, how != PLAN_ALONE)) { /* nodes are looked at one by one: not always the best is found */
+		promise_keep(c, old, how != PLAN_ALONE);
+		free(best);
+		return true;
+	}
+	if (old)
+		promise_drop(c, j);
 	if (!best)
 		return false;
 	j->promise = best;

@@ -105,19 +105,12 @@ static void reserve(struct core *c, struct core_job *j)
 	(void)promise_make(c, j->shape, j, PLAN_ALONE);
 }
 
-static void promises_drop(struct core *c, struct core_job ***ret, uint32_t *ret_n)
+/* Those of the pass before that this one has not made again. */
+static void promises_drop_old(struct core *c)
 {
-	struct core_job **had = xmalloc((c->promise_n + 1) * sizeof(struct core_job *));
-	uint32_t n = 0;
-	while (c->promise_n) {
-		had[n] = c->promises[c->promise_n - 1]->job;
-		promise_drop(c, had[n++]);
-	}
-	if (ret) {
-		*ret = had;
-		*ret_n = n;
-	} else
-		free(had);
+	for (uint32_t i = c->promise_n; i > 0; i--)
+		if (c->promises[i - 1]->old)
+			promise_drop(c, c->promises[i - 1]->job);
 }
 
 /* Into the order of the queue: a merge sort, by nothing but the defined order. */
@@ -138,14 +131,17 @@ static void jobs_sort(struct core_job **j, uint32_t n)
 /* Starts have taken nodes: the same starts can be promised with a better choice of nodes, which leaves more to others. */
 static void promises_renew(struct core *c)
 {
-	struct core_job **had;
-	uint32_t n;
-	promises_drop(c, &had, &n);
+	struct core_job **had = xmalloc((c->promise_n + 1) * sizeof(struct core_job *));
+	uint32_t n = c->promise_n;
+	for (uint32_t i = 0; i < n; i++)
+		had[i] = c->promises[i]->job;
 	jobs_sort(had, n);
 	for (uint32_t i = 0; i < n; i++)
 		(void)promise_make(c, had[i]->shape, had[i], PLAN_ALONE);
 	free(had);
 }
+
+static void promise_lost(struct core *c, struct core_job *j) { (void)promise_make(c, j->shape, j, PLAN_ALONE); }
 
 /* Starts it if there is room beside all promises to jobs before it; --time-min: for a shorter time if need be. */
 static bool start_if_room(struct core *c, struct core_job *j)
@@ -167,6 +163,7 @@ static bool start_if_room(struct core *c, struct core_job *j)
 		queue_remove(c, j);
 	t->time_min = minutes;
 	job_start(c, t, p, a);
+	promises_check(c, t, promise_lost);
 	c->promises_old = c->promise_n > 0;
 	return true;
 }
@@ -243,6 +240,8 @@ static void plan_numbers(struct core *c, struct core_job **j, uint32_t n)
 	free(p.step);
 }
 
+static bool promised(const struct core_job *j) { return j->promise && !j->promise->old; }
+
 /* Each job in turn: it starts, or it is promised a start. Behind the last one for which there is room now nobody can start, whatever was promised:
  * those are planned when it matters. */
 static void plan_everybody(struct core *c, bool anew)
@@ -268,13 +267,14 @@ static void plan_everybody(struct core *c, bool anew)
 	while (last && !j[last - 1]->shape->fits)
 		failed(c, j[last - 1]->shape, j[last - 1]), last--;
 	for (uint32_t i = 0; i < last; i++) {
-		while (j[i]->qnode.in && !j[i]->promise && start_if_room(c, j[i]))
+		while (j[i]->qnode.in && !promised(j[i]) && start_if_room(c, j[i]))
 			;
-		if (!j[i]->qnode.in || j[i]->promise)
+		if (!j[i]->qnode.in || promised(j[i]))
 			continue;
 		reserve(c, j[i]);
 		failed(c, j[i]->shape, j[i]);
 	}
+	promises_drop_old(c);
 	free(j);
 }
 
@@ -304,6 +304,7 @@ static void go_through(struct core *c, uint32_t *budget)
 		reserve(c, j);
 		failed(c, s, j);
 	}
+	promises_drop_old(c);
 	while (rest.n && *budget) {
 		struct shape *s = line_pop(c, &rest, true);
 		struct core_job *j = head(s);
@@ -332,7 +333,8 @@ bool policy_run(struct core *c, uint32_t budget)
 {
 	bool anew = plan_is_old(c);
 	if (anew) {
-		promises_drop(c, NULL, NULL);
+		for (uint32_t i = 0; i < c->promise_n; i++)
+			c->promises[i]->old = true;
 		for (uint32_t i = 0; i < c->part_n; i++) {
 			c->part[i]->reserved = 0;
 			c->part[i]->reserve_last = NULL;

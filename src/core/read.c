@@ -227,11 +227,18 @@ Pb__NodeRecord *core_node_record(const struct core *c, uint32_t index)
 			xstr_set(&m->reservation, n->resv[i].r->rec->name);
 	m->gres_used = gres_used(c, n);
 	node_gres_used(n, m);
+	node_released_record(n, m);
 	for (uint32_t p = 0; p < c->part_n; p++)
 		if (bitset_has(c->part[p]->nodes, index))
 			str_add_sep(&parts, ",", c->part[p]->rec->name);
 	m->partitions = parts.len ? str_take(&parts) : NULL;
 	return m;
+}
+
+void core_node_started(const struct core *c, uint32_t index, uint64_t *ret_boot, uint64_t *ret_slurmd)
+{
+	*ret_boot = c->node[index]->rec->boot_time;
+	*ret_slurmd = c->node[index]->rec->slurmd_start_time;
 }
 
 size_t core_part_count(const struct core *c) { return c->part_n; }

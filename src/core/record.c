@@ -237,6 +237,7 @@ static void record_fill(const struct core *c, Pb__JobRecord *m, struct core_job 
 	}
 	bool stays_held = j->hold && !job_state_is_final(j->state);
 	if (stays_held) {
+		SET(hold_reason, j->hold);
 		SET(admin_prio, 0);
 		SET(held_by_admin, j->hold == REASON_HELD_ADMIN);
 	} else if (j->prio_set)
@@ -381,7 +382,7 @@ static int restore_part(struct core *c, struct alloc *a, const Pb__NodeAlloc *p,
 }
 
 /* A running job holds its nodes again; if they are gone or shaped otherwise it cannot go on: negative. One that was completing
- * comes after all running ones (restore_cleaning): some of its nodes may have been given to others since its record was written. */
+ * comes after all running ones (restore_cleaning): nodes that it had left may have been given to others since its record was written. */
 static int restore_alloc(struct core *c, struct core_job *j, const Pb__Alloc *m, bool live)
 {
 	bool share = m->has_share && m->share;
@@ -411,6 +412,8 @@ void restore_cleaning(struct core *c, struct core_job *j)
 		const struct core_node *n = c->node[j->alloc->on[i].node];
 		const uint64_t *w = j->alloc->words + j->alloc->on[i].bits;
 		uint32_t words = n->cpu_words + n->dev_words;
+		if (node_has_released(n, j))
+			continue;
 		bool taken = n->whole || (j->alloc->exclusive && n->held_n) || n->mem_used + j->alloc->on[i].mem > n->mem;
 		for (uint32_t k = 0; k < words; k++)
 			taken = taken || ((k >= n->cpu_words || !j->alloc->share) && (n->used[k] & w[k]));
@@ -452,7 +455,7 @@ static void restore_plain(struct core *c, struct core_job *j, const Pb__JobRecor
 	j->cancelled_by = m->has_cancel_uid;
 	j->cancel_uid = m->cancel_uid;
 	if (m->has_admin_prio && !m->admin_prio)
-		j->hold = (uint8_t)(m->has_end_reason ? m->end_reason : m->held_by_admin ? REASON_HELD_ADMIN : REASON_HELD_USER);
+		j->hold = (uint8_t)(m->has_hold_reason ? m->hold_reason : m->has_end_reason ? m->end_reason : m->held_by_admin ? REASON_HELD_ADMIN : REASON_HELD_USER);
 	else if (m->has_admin_prio) {
 		j->prio_set = true;
 		j->prio = m->admin_prio;

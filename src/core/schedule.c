@@ -223,6 +223,13 @@ static bool passes_others(const struct core *c, const struct core_job *j)
 	return passes;
 }
 
+/* The first of its shape must have a promise again before others pass it (protect_earlier). */
+static void promise_lost(struct core *c, struct core_job *j)
+{
+	if (head(j->shape) == j)
+		unpromised_add(c, j->shape);
+}
+
 /* A start may wake or stop others (dependants, throttled tasks): then the heap is made anew. */
 static void start_head(struct core *c, struct shape *s, struct core_job *j, struct core_part *p, struct alloc *a, uint32_t minutes)
 {
@@ -238,6 +245,8 @@ static void start_head(struct core *c, struct shape *s, struct core_job *j, stru
 	c->sched_wanted = false;
 	t->time_min = minutes;
 	job_start(c, t, p, a);
+	if (c->params.backfill)
+		promises_check(c, t, promise_lost);
 	if (c->sched_wanted || c->any_gained) {
 		s->dirty = s->queue.count > 0;
 		heap_fill(c);

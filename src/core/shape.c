@@ -237,13 +237,15 @@ static void need_unref(struct core *c, struct need *e)
 	free(e);
 }
 
-/* The same request for one task on one node. */
-static struct need *need_make(struct core *c, const Pb__JobDesc *d, uint32_t uid, uint32_t part_mask, uint32_t part_n)
+/* The same request for one task on one node (for all of them, where one node must hold them). */
+static struct need *need_make(struct core *c, const Pb__JobDesc *d, uint32_t uid, uint32_t part_mask, uint32_t part_n, uint32_t least)
 {
 	Pb__JobDesc k = *d;
 	struct need *e;
 	uint32_t len;
-	k.has_min_nodes = k.has_max_nodes = k.has_num_tasks = k.has_contiguous = k.has_spread_job = k.has_use_min_nodes = k.has_time_min_min = false;
+	k.has_num_tasks = least != 1;
+	k.num_tasks = least;
+	k.has_min_nodes = k.has_max_nodes = k.has_contiguous = k.has_spread_job = k.has_use_min_nodes = k.has_time_min_min = false;
 	uint8_t *key = key_make(c, &k, uid, part_mask, &len);
 	HASH_FIND(hh, c->needs, key, len, e);
 	if (e) {
@@ -399,7 +401,7 @@ int shape_make(struct core *c, const Pb__JobDesc *d, uint32_t uid, uint32_t part
 		shape_free(c, s);
 		return r;
 	}
-	s->need = need_make(c, d, uid, part_mask, s->part_n);
+	s->need = need_make(c, d, uid, part_mask, s->part_n, least_tasks(s));
 	s->refs = 1;
 	s->seq = ++c->shape_seq;
 	HASH_ADD_KEYPTR(hh, c->shapes, s->key, s->key_len, s);

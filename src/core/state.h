@@ -102,6 +102,9 @@ struct core_node {
 	struct held *held;
 	size_t held_n, held_cap;
 	uint32_t completing;        /* jobs whose epilog is not done here */
+	struct released { uint32_t job_id, run; } *released; /* jobs that are done here and not yet on their other nodes (kept in the node's record) */
+	uint32_t released_n;
+	size_t released_cap;
 	uint32_t whole;             /* jobs that hold the node alone */
 	uint32_t owners;            /* jobs that share it only with jobs of the same user */
 	struct planned { struct promise *p; uint32_t at; } *plan; /* promises that name it */
@@ -233,6 +236,7 @@ struct promise {                /* a planned start */
 	uint64_t start_ms, end_ms;
 	uint32_t n, part, index;    /* index: in core->promises */
 	bool fresh;                 /* made by the present sweep */
+	bool old;                   /* policy.c: of the pass before, not looked at again yet */
 	struct promise_on on[];
 };
 
@@ -290,6 +294,7 @@ struct core_job {
 	uint8_t mail_percent;       /* of its limit, told last in this run */
 	uint64_t lost_ms;           /* its node came back without it: given up (or launched again) then */
 	bool unconfirmed;           /* read from the store as running a batch script: was it launched before the controller ended? */
+	uint32_t launched;          /* seconds: its node was known to have the script; 0: not yet */
 	uint32_t resv_id;           /* of the reservation it runs in; 0: none */
 	uint32_t preempt_at, preempt_end; /* seconds: told to give way; and until when. 0: it was not */
 	bool doomed;                /* while somebody else's start is weighed: taken for ended (preempt.c) */
@@ -499,6 +504,9 @@ void node_spare_used(struct core_node *n, const uint64_t *words); /* CPUs that j
 void node_refresh(struct core *c, struct core_node *n);        /* bitsets after any change of state or room */
 void node_hold(struct core *c, struct core_job *j, uint32_t at);     /* takes what alloc->on[at] says */
 void node_release(struct core *c, struct core_job *j, uint32_t at);
+bool node_has_released(const struct core_node *n, const struct core_job *j); /* the present run of it */
+void node_released_record(const struct core_node *n, Pb__NodeRecord *m);     /* into m, which owns it */
+void node_released_restore(struct core_node *n, const Pb__NodeRecord *m);
 uint32_t node_state_now(const struct core_node *n, uint32_t *ret_flags);
 bool node_is_up(const struct core_node *n);
 void weight_order(struct core *c);
@@ -625,7 +633,12 @@ uint32_t *pack_order(struct core *c, const struct shape *s, const struct bitset 
 /* How to look: fresh: with what the sweep has promised, node by node in the order of their times; behind: as that, behind the last of these times (gaps
  * between promises are too short); else all nodes one by one, with the promises to jobs before j. */
 enum plan_how { PLAN_ALONE, PLAN_FRESH, PLAN_BEHIND };
+/* A start is promised as early as can be found, and not later than it was promised before as long as that holds. */
 bool promise_make(struct core *c, struct shape *s, struct core_job *j, enum plan_how how);
+/* It was started: promises to jobs behind it that it has broken are dropped. */
+void promises_check(struct core *c, const struct core_job *started, void (*lost)(struct core *c, struct core_job *j));
+/* So many tasks must fit on a node that is worth waiting for. */
+static inline uint32_t least_tasks(const struct shape *s) { return s->max_nodes == 1 ? s->tasks : 1; }
 uint64_t plan_window_ms(const struct core *c);
 /* sweep.c */
 bool sweep_passed(const struct core *c, const struct core_job *j);
@@ -690,6 +703,7 @@ void job_cancel(struct core *c, struct core_job *j, uint32_t uid);
 void job_batch_done(struct core *c, struct core_job *j, uint32_t node, const Pb__NodeEvent *e);
 void job_node_lost(struct core *c, struct core_job *j, uint32_t node);
 void job_launch_failed(struct core *c, struct core_job *j, uint32_t node, const char *detail, bool drain, bool again);
+void job_launched(struct core *c, struct core_job *j);          /* its node has the script */
 void life_launch_result(struct core *c, const struct core_event *ev);
 void life_job_done(struct core *c, const struct core_event *ev);
 void life_purge(struct core *c);

@@ -267,7 +267,7 @@ static void order_done(int code, const ProtobufCMessage *rsp, const char *detail
 }
 
 /* --- effects ---------------------------------------------------------------------------------- */
-struct launch { Pb__JobRecord *job; char *node; };
+struct launch { Pb__JobRecord *job; char *node; struct cred_node at; };
 
 static void launch_send(struct ctld *d, void *arg)
 {
@@ -276,7 +276,7 @@ static void launch_send(struct ctld *d, void *arg)
 	void *script = NULL;
 	size_t len = 0;
 	int rc = scripts_get(d, l->job->job_id, l->job->array_job_id, &script, &len, &err);
-	Pb__SignedBatch *b = rc ? NULL : cred_batch(d, l->job, script, len);
+	Pb__SignedBatch *b = rc ? NULL : cred_batch(d, l->job, &l->at, script, len);
 	if (b) {
 		struct payload *load = xcalloc(1, sizeof *load);
 		load->refs = 1;
@@ -302,9 +302,15 @@ static void launch_send(struct ctld *d, void *arg)
 void agent_launch(struct ctld *d, const struct core_effect *e)
 {
 	const struct core_job *j = core_job_find(d->core, e->job_id);
-	assert(j && e->nodes);
+	assert(j && e->nodes && core_node_find(d->core, e->nodes) >= 0);
+	Pb__JobRecord *r = reply_record(d, j);
+	if (!core_job_is_running(j) || r->restarts != e->value) { /* ended in the step that started it: the record is of what comes after */
+		pb__job_record__free_unpacked(r, NULL);
+		return;
+	}
 	struct launch *l = xmalloc(sizeof *l);
-	*l = (struct launch){ reply_record(d, j), xstrdup(e->nodes) };
+	*l = (struct launch){ .job = r, .node = xstrdup(e->nodes) };
+	core_node_started(d->core, (uint32_t)core_node_find(d->core, e->nodes), &l->at.boot_time, &l->at.slurmd_start_time);
 	turn_after(d, launch_send, l);
 }
 

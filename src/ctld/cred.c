@@ -205,7 +205,7 @@ static void batch_layout(struct ctld *d, const Pb__JobRecord *job, Pb__StepLayou
 	l->tasks_per_node = (char *)"1";
 }
 
-Pb__SignedBatch *cred_batch(struct ctld *d, const Pb__JobRecord *job, const void *script, size_t len)
+Pb__SignedBatch *cred_batch(struct ctld *d, const Pb__JobRecord *job, const struct cred_node *at, const void *script, size_t len)
 {
 	enum { STEP_BATCH = 0xfffffffb };
 	Pb__ScriptRsp *s = pb__script_rsp__unpack(NULL, len, script);
@@ -224,6 +224,9 @@ Pb__SignedBatch *cred_batch(struct ctld *d, const Pb__JobRecord *job, const void
 	batch_layout(d, job, &layout, &node, &list, job->alloc->batch_host, &rank);
 	m.layout = &layout;
 	b.cred = &m;
+	b.has_boot_time = b.has_slurmd_start_time = true;
+	b.boot_time = at->boot_time;
+	b.slurmd_start_time = at->slurmd_start_time;
 	b.script = s->script;
 	b.n_env = s->n_env;
 	b.env = s->env;

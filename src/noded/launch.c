@@ -58,6 +58,16 @@ static int check_not_run(const Pb__StepCred *cred, struct error *err)
 	return 0;
 }
 
+/* Sent before the node was rebooted? Then its run died with the node, and slurmctld has started the job again or will. */
+static int check_since_reboot(const struct noded *n, const Pb__BatchLaunch *b, struct error *err)
+{
+	bool other_slurmd = n->after_reboot && b->has_slurmd_start_time && b->slurmd_start_time != n->start_time;
+	bool other_boot = b->has_boot_time && b->boot_time && n->hw.boot_time > b->boot_time + 60;
+	if (other_slurmd || other_boot)
+		return error_set(err, ESLURM_CRED, "job %u was sent before this node was rebooted", b->cred->job_id);
+	return 0;
+}
+
 int launch_batch(struct noded *n, struct wire_req *req, struct error *err)
 {
 	const Pb__SignedBatch *m = (const Pb__SignedBatch *)wire_req_msg(req);
@@ -70,6 +80,8 @@ int launch_batch(struct noded *n, struct wire_req *req, struct error *err)
 	rc = cred_use(n->creds, b->cred, n->name, (uint64_t)time(NULL), err);
 	if (!rc)
 		rc = check_not_run(b->cred, err);
+	if (!rc)
+		rc = check_since_reboot(n, b, err);
 	if (!rc) {
 		log_info("Launching batch JobId=%u for UID %u", b->cred->job_id, b->cred->uid);
 		rc = start_step(n, b->cred, NULL, b, err);

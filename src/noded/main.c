@@ -157,6 +157,7 @@ int main(int argc, char **argv)
 		return rc;
 	n->is_root = geteuid() == 0;
 	n->start_time = (uint64_t)time(NULL);
+	n->after_reboot = n->opt.rebooted;
 	umask(022);
 	uv_loop_init(&n->loop);
 	if (n->opt.emulate)

@@ -54,6 +54,7 @@ struct noded {
 	struct sack *sack;
 	size_t ctld_index;                /* which SlurmctldHost */
 	uint64_t start_time;
+	bool after_reboot;               /* -b */
 	uint32_t node_index;
 	uid_t slurm_uid;
 	bool is_root, registered, stopping;

@@ -252,6 +252,7 @@ static bool same_nonce; /* of the steps launched now: as the last one's */
 static uint32_t run; /* of the jobs launched now: how often they were requeued */
 
 /* A signed batch launch in sealed bytes, freed by the caller. */
+static uint64_t boot_named; /* what the next launch says of when the node was booted; 0: nothing */
 static Pb__SignedBatch *batch_make(uint32_t job_id, const char *script, long expires_in)
 {
 	static uint8_t nonce[16], sig[crypto_sign_BYTES], buf[16384];
@@ -275,6 +276,7 @@ static Pb__SignedBatch *batch_make(uint32_t job_id, const char *script, long exp
 	c.job_id = job_id, c.step_id = STEP_ID_BATCH, c.uid = getuid(), c.gid = getgid(), c.user = "me", c.layout = &l, c.job_alloc = &a, c.job = &job;
 	c.expires = (uint64_t)(time(NULL) + expires_in);
 	c.nonce.data = nonce, c.nonce.len = sizeof nonce;
+	b.has_boot_time = boot_named > 0, b.boot_time = boot_named;
 	b.cred = &c, b.script.data = (uint8_t *)script, b.script.len = strlen(script);
 	pb__signed_batch__init(&sealed);
 	sealed.batch.len = pb__batch_launch__pack(&b, buf), sealed.batch.data = buf;
@@ -335,6 +337,10 @@ static void test_refusals(void **state)
 	assert_non_null(strstr(answer.detail, "used on node n1 before"));
 	assert_int_equal(call_again(RPC_D_BATCH, &batch_make(3, "#!/bin/sh\n", -5)->base), -ESLURM_CRED);
 	assert_non_null(strstr(answer.detail, "expired"));
+	boot_named = 1; /* long before this machine was booted */
+	assert_int_equal(call_again(RPC_D_BATCH, &batch_make(3, "#!/bin/sh\n", 60)->base), -ESLURM_CRED);
+	assert_non_null(strstr(answer.detail, "sent before this node was rebooted"));
+	boot_named = 0;
 	WAIT_FOR(event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 2));
 	terminate(2);
 }
