@@ -243,7 +243,7 @@ static bool pick_plain(struct core *c, const struct shape *s, const struct bitse
 /* All nodes that will do, those named by --nodelist first. False: one of these will not. */
 bool pick_gather(struct core *c, const struct shape *s, const struct bitset *cand, const struct when *w, struct pick *p, uint32_t *ret_named)
 {
-	struct shape all = *s;
+	uint32_t max = p->max_nodes;
 	*ret_named = 0;
 	if (s->required)
 		bitset_for(s->required, i) {
@@ -252,8 +252,9 @@ bool pick_gather(struct core *c, const struct shape *s, const struct bitset *can
 			p->n++;
 		}
 	*ret_named = p->n;
-	all.max_nodes = 0; /* never enough: none is left out */
-	(void)pick_all(c, &all, cand, w, p, false);
+	p->max_nodes = 0; /* never enough: none is left out */
+	(void)pick_all(c, s, cand, w, p, false);
+	p->max_nodes = max;
 	return true;
 }
 
