@@ -130,7 +130,8 @@ class Cluster:
         return self.run(f"berth {args}", **kw)
 
     def trouble(self):
-        return self.run("squeue -a; sinfo -N -l; tail -n 15 $BERTH_DIR/log/*", check=False).out[-4000:]
+        logs = self.run("tail -n 15 $BERTH_DIR/log/*", check=False).out
+        return self.run("squeue -a; sinfo -N -l", check=False).out[:2000] + logs[-4000:]
 
     def up(self):
         opts = " ".join(f"--{k} {v}" for k, v in self.options.items())

@@ -12,6 +12,8 @@ import threading
 import time
 
 NODES = 3
+import pytest
+
 CLUSTER = dict(nodes=NODES, cpus=4, gpus=2)
 ROUND_SEC = 6
 JOB = """#!/bin/bash
@@ -104,9 +106,19 @@ class Round:
         path = os.path.join(self.cluster.work, name)
         return self.cluster.read(path).split().count(word) if os.path.exists(path) else 0
 
+    def story(self, job):
+        """What the daemons' logs say of a job that went wrong."""
+        return self.cluster.run(f"grep -wE '(JobId=|job |StepId=){job}' $BERTH_DIR/log/*.log | sed \"s,$BERTH_DIR/log/,,\" | sort -t'[' -k2; squeue -a -j {job}; sacct -D -j {job} -o jobid,state,start,end,nodelist",
+                                check=False).out
+
     def check_jobs(self):
         c = self.cluster
-        c.wait("the queue to empty", lambda: not c.out("squeue -h -n round,srun -o '%i %T %r'"), 120)
+        try:
+            c.wait("the queue to empty", lambda: not c.out("squeue -h -n round,srun -o '%i %T %r'"), 120)
+        except pytest.fail.Exception:
+            for job in c.out("squeue -h -n round,srun -o %i").split():
+                print(self.story(job))
+            raise
         assert len(set(self.acked)) == len(self.acked), "an id was given out twice"
         text = c.out("scontrol show job -o")
         shown = dict(re.findall(r"^JobId=(\d+) .*?JobState=(\w+)", text, re.M))
@@ -119,7 +131,7 @@ class Round:
                 again = int(re.search(rf"^JobId={job} .*? Restarts=(\d+)", text, re.M).group(1))
                 assert state in ("COMPLETED", "FAILED") and starts <= 1 + again, what # FAILED: it was the slurmstepd of its srun
             else:
-                assert (state, starts, ends) == ("COMPLETED", 1, 1), what
+                assert (state, starts, ends) == ("COMPLETED", 1, 1), what + "\n" + self.story(job)
                 assert self.count(f"step-{job}", "step") >= 1, what
         for rc, ids, err in self.sruns:
             for job in ids:
