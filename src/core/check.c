@@ -114,6 +114,7 @@ static void check_alloc(const struct core *c, const struct core_job *j)
 static void check_job(const struct core *c, const struct core_job *j)
 {
 	bool pending = j->state == PB__JOB_STATE__PENDING, live = j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED;
+	assert(!pending || j->alloc || !j->x || !j->x->nodes); /* who waits shows no nodes of the run before */
 	assert(j->shape && j->shape->refs);
 	assert(j->qnode.in == (pending && !j->wait));
 	assert(!live || j->alloc);

@@ -199,6 +199,10 @@ void life_finish(struct core *c, struct core_job *j)
 		return;
 	}
 	drop_alloc(c, j);
+	if (j->x) { /* it waits anew: it has no nodes */
+		xfree(j->x->nodes);
+		xfree(j->x->tres_alloc);
+	}
 	j->requeue_pending = false;
 	j->flags &= ~(uint32_t)(JOBF_REQUEUED | JOBF_REQUEUE_HOLD); /* shown while its nodes clean up */
 	j->blob_stale = true;
