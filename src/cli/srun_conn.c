@@ -288,7 +288,7 @@ static void frames_run(struct conn *c)
 
 static void conn_read(struct conn *c)
 {
-	c->in = xgrow(c->in, &c->in_cap, (c->node ? STEPIO_MAX : HELLO_MAX) + STEPIO_HEAD, 1);
+	c->in = xgrow(c->in, &c->in_cap, c->node ? 2 * (STEPIO_MAX + STEPIO_HEAD) : HELLO_MAX + STEPIO_HEAD, 1);
 	ssize_t n = recv(c->watch.fd, c->in + c->in_len, c->in_cap - c->in_len, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;

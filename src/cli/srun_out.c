@@ -17,6 +17,8 @@
 #include "base/alloc.h"
 #include "cli/srun.h"
 
+#define PIPE_LARGE (256 * 1024)
+#define PASS_ON (16u * 1024)         /* pieces of that size are written without being copied first */
 #define LINE_MAX_HELD (64u * 1024)   /* a line longer than that is passed on in pieces */
 
 static void sink_ready(struct watch *w, uint32_t events)
@@ -40,6 +42,7 @@ void sink_init(struct srun *s, struct sink *k, int fd)
 	int own = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	if (own < 0)
 		return;
+	(void)fcntl(own, F_SETPIPE_SZ, PIPE_LARGE);                /* room for a frame of slurmstepd's; where that is not allowed it stays as it was */
 	k->watch.fd = own;
 	k->is_plain = true;
 }
@@ -58,6 +61,13 @@ void sink_add(struct sink *k, const void *data, size_t n)
 {
 	if (k->is_dead || !n)
 		return;
+	if (n >= PASS_ON && k->is_plain && !k->len) {              /* what there is room for goes as it came */
+		ssize_t done = write(k->watch.fd, data, n);
+		if (done == (ssize_t)n)
+			return;
+		data = (const char *)data + (done > 0 ? done : 0);
+		n -= done > 0 ? (size_t)done : 0;
+	}
 	if (k->at >= k->len && k->at + k->len + n > k->cap) {      /* moves less than was written: the buffer stays small */
 		if (k->len)
 			memmove(k->buf, k->buf + k->at, k->len);

@@ -25,7 +25,7 @@
 #define READ_MAX (64u * 1024)
 #define IN_MAX (4u << 20)
 #define FEW_TASKS 32
-#define PIPE_LARGE (256 * 1024)
+#define PIPE_LARGE (256u * 1024)   /* no more than STEPIO_MAX */
 
 struct stream {                    /* from a task */
 	uv_poll_t poll;
@@ -275,7 +275,8 @@ static void stream_read(struct stream *st)
 		label_read(st);
 		return;
 	}
-	uint8_t *room = io_link_reserve(st->step, READ_MAX, &discard);
+	size_t most = st->step->tasks <= FEW_TASKS ? PIPE_LARGE : READ_MAX;
+	uint8_t *room = io_link_reserve(st->step, most, &discard);
 	if (!room) {
 		uv_poll_stop(&st->poll);
 		st->waiting = true;
@@ -283,7 +284,7 @@ static void stream_read(struct stream *st)
 		pipes.waiting = st;
 		return;
 	}
-	ssize_t n = read(st->fd, room, READ_MAX);
+	ssize_t n = read(st->fd, room, most);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	n = n < 0 ? 0 : n;                 /* EIO: the terminal's last user is gone */
