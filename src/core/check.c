@@ -116,13 +116,14 @@ static void check_job(const struct core *c, const struct core_job *j)
 	bool pending = j->state == PB__JOB_STATE__PENDING, live = j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED;
 	assert(!pending || j->alloc || !j->x || !j->x->nodes); /* who waits shows no nodes of the run before */
 	assert(j->shape && j->shape->refs);
-	assert(j->qnode.in == (pending && !j->wait));
+	assert(j->qnode.in == (pending && !j->wait && !het_follows(j)));
 	assert(!live || j->alloc);
 	assert(!(j->flags & JOBF_COMPLETING) || j->alloc);
-	assert(!j->promise || (j->qnode.in && j->promise->job == j));
+	assert(!j->promise || (het_first(c, j)->qnode.in && j->promise->job == j));
+	het_check(c, j);
 	assert(!j->tasks || (j->array && (j->array->head == j) == pending && (pending || job_state_is_final(j->state)) && !bitset_empty(j->tasks)));
 	assert((j->task == UINT32_MAX) || j->array->job_of[j->task] == j->id);
-	assert((j->end_prev || j->end_next || c->end_first == j) == (job_state_is_final(j->state) && !(j->flags & JOBF_COMPLETING)));
+	assert((j->end_prev || j->end_next || c->end_first == j) == (job_state_is_final(j->state) && !(j->flags & JOBF_COMPLETING) && !het_is_open(c, j)));
 	if (j->alloc)
 		check_alloc(c, j);
 }

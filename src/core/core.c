@@ -78,6 +78,7 @@ void core_destroy(struct core *c)
 	if (!c)
 		return;
 	array_free_all(c);
+	het_free_all(c);
 	resv_free_all(c);
 	job_free_all(c);
 	shape_free_all(c);

@@ -111,6 +111,8 @@ struct core_event {
 			const uint8_t *idem_hash;     /* 32 bytes: hash of the content */
 			const Pb__StepDesc *first_step;
 			bool test_only, has_script;
+			Pb__JobDesc *const *more;     /* of a heterogeneous job: the components behind the first */
+			size_t more_n;
 		} submit;
 		const Pb__KillReq *kill;
 		const Pb__JobOpReq *job_op;

@@ -100,6 +100,7 @@ void job_forget(struct core *c, struct core_job *j)
 		*(j->end_next ? &j->end_next->end_prev : &c->end_last) = j->end_prev;
 	}
 	array_job_gone(c, j);
+	het_gone(c, j);
 	shape_unref(c, j->shape);
 	p->job[j->id % JOB_PAGE] = NULL;
 	if (!--p->used) {
@@ -247,6 +248,8 @@ char *job_id_text(const struct core_job *j, char *buf, size_t size)
 {
 	if (j->array && j->task != UINT32_MAX)
 		snprintf(buf, size, "%u_%u", j->array->id, j->task);
+	else if (j->het)
+		snprintf(buf, size, "%u+%u", j->het->id, j->het_at);
 	else
 		snprintf(buf, size, "%u", j->id);
 	return buf;

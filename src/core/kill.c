@@ -93,7 +93,8 @@ static int signal_job(struct core *c, struct core_job *j, const Pb__KillReq *q, 
 	return 0;
 }
 
-static int kill_one(struct core *c, struct core_job *j, const Pb__KillReq *q, const struct core_caller *by, struct error *err)
+/* A heterogeneous job that waits can be cancelled only as a whole: by its leader's id. */
+static int kill_one(struct core *c, struct core_job *j, bool whole, const Pb__KillReq *q, const struct core_caller *by, struct error *err)
 {
 	if (j->uid != by->uid && !by->oper)
 		return error_set(err, ESLURM_ACCESS_DENIED, "job %u belongs to another user", j->id);
@@ -101,16 +102,24 @@ static int kill_one(struct core *c, struct core_job *j, const Pb__KillReq *q, co
 		return error_set(err, ESLURM_ALREADY_DONE, "job %u has ended", j->id);
 	if (q->has_signal && q->signal && (q->signal != SIG_KILL || q->batch_only))
 		return signal_job(c, j, q, err);
+	if (j->het && !whole && j->state == PB__JOB_STATE__PENDING)
+		return error_set(err, ESLURM_NOT_WHOLE_HET_JOB, "job %u+%u has not started: all its components are cancelled together, by scancel %u", j->het->id, j->het_at, j->het->id);
 	job_cancel(c, j, by->uid);
 	return 0;
 }
 
 static int kill_step(struct core *c, const struct selector *s, const Pb__KillReq *q, const struct core_caller *by, uint32_t *id, size_t n, struct error *err)
 {
+	bool some = false; /* of several components: one that has the step */
+	for (size_t i = 0; i < n; i++) {
+		const struct core_job *j = job_find(c, id[i]);
+		const struct step *st = j && n > 1 && j->alloc ? step_find(j, s->step) : NULL;
+		some = some || (st && !st->done);
+	}
 	for (size_t i = 0; i < n; i++) {
 		struct core_job *j = job_find(c, id[i]);
 		struct step *st = j ? step_find(j, s->step) : NULL;
-		if (!j)
+		if (!j || (some && (!st || st->done)))
 			continue;
 		if (j->uid != by->uid && !by->oper)
 			return error_set(err, ESLURM_ACCESS_DENIED, "job %u belongs to another user", j->id);
@@ -139,7 +148,7 @@ static int kill_ids(struct core *c, const struct core_event *ev, const char *tex
 		struct error e = { 0 };
 		if (!j || (has_filter(ev->kill) && !filter_match(c, f, j)))
 			continue;
-		if (kill_one(c, j, ev->kill, &ev->by, &e) < 0) {
+		if (kill_one(c, j, !s.has_part && j->het && s.id == j->het->id, ev->kill, &ev->by, &e) < 0) {
 			if (!first.code || first.code == -ESLURM_ALREADY_DONE)
 				first = e;
 		} else
@@ -184,7 +193,7 @@ static void kill_matching(struct core *c, const struct core_event *ev, const str
 		if (!filter_match(c, f, j) || (j->uid != ev->by.uid && !ev->by.oper))
 			continue;
 		job_id_text(j, id, sizeof id);
-		(void)kill_one(c, j, ev->kill, &ev->by, &err);
+		(void)kill_one(c, j, het_leads(j), ev->kill, &ev->by, &err);
 		result_add(c, rsp, cap, id, &err);
 	}
 }

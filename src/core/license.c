@@ -187,6 +187,12 @@ void license_return(struct core *c, struct core_job *j)
 	}
 }
 
+void license_lend(struct core *c, const struct lic_wants *l, bool back)
+{
+	for (uint32_t i = 0; !l->any && i < l->n; i++)
+		license_find(c, l->w[i].name)->used += back ? -l->w[i].count : l->w[i].count;
+}
+
 void license_take(struct core *c, struct core_job *j) { take(c, j, &j->shape->lic); }
 
 int license_retake(struct core *c, struct core_job *j, const struct lic_wants *l, struct error *err)

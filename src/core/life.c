@@ -53,6 +53,10 @@ static void job_launch(struct core *c, struct core_job *j)
 
 void job_start(struct core *c, struct core_job *j, struct core_part *p, struct alloc *a)
 {
+	if (het_leads(j) && !j->het->busy) {
+		het_start(c, j, p, a);
+		return;
+	}
 	assert(j->state == PB__JOB_STATE__PENDING && !j->alloc);
 	queue_remove(c, j);
 	promise_drop(c, j);
@@ -88,7 +92,7 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 	c->started++;
 	fx_persist(c, j);
 	fx_job(c, FX_ALLOCATED, j);
-	if (j->batch) {
+	if (job_has_script(j)) {
 		step_special(c, j, STEP_BATCH);
 		job_launch(c, j);
 	}
@@ -155,6 +159,13 @@ static void end_list_add(struct core *c, struct core_job *j)
 		timer_add_single(c, (j->end + c->params.min_job_age_sec) * 1000ull, TIMER_PURGE, &c->purge_ms);
 }
 
+void life_listed(struct core *c, struct core_job *j)
+{
+	bool in = j->end_prev || j->end_next || c->end_first == j;
+	if (!in && job_state_is_final(j->state) && !(j->flags & JOBF_COMPLETING) && !het_is_open(c, j))
+		end_list_add(c, j);
+}
+
 static void end_list_remove(struct core *c, struct core_job *j)
 {
 	if (!j->end_prev && !j->end_next && c->end_first != j)
@@ -193,7 +204,8 @@ void life_finish(struct core *c, struct core_job *j)
 	j->blob_stale = true;
 	if (!j->requeue_pending) {
 		drop_alloc(c, j);
-		end_list_add(c, j);
+		life_listed(c, j);
+		het_clean(c, j);
 		effects_push(c->fx, FX_PERSIST_JOB)->job_id = j->id;
 		depend_changed(c, j);
 		return;
@@ -254,6 +266,7 @@ void job_end(struct core *c, struct core_job *j, uint32_t state, uint32_t flags)
 	depend_changed(c, j);
 	if (!j->alloc || !j->alloc->left)
 		life_finish(c, j);
+	het_ended(c, j);
 }
 
 static int job_at_node(const struct core_job *j, uint32_t node)
@@ -279,6 +292,8 @@ void job_node_clean(struct core *c, struct core_job *j, uint32_t node)
 void job_requeue(struct core *c, struct core_job *j, bool hold, uint32_t flags, uint32_t delay_sec)
 {
 	bool active = !job_state_is_final(j->state) && j->state != PB__JOB_STATE__PENDING;
+	if (het_requeue(c, j, hold, flags, delay_sec))
+		return;
 	if (active)
 		mail_requeued(c, j);
 	if (active)
@@ -545,6 +560,7 @@ void job_cancel(struct core *c, struct core_job *j, uint32_t uid)
 		fx_job(c, FX_ACCOUNT_JOB, j);
 		fx_job(c, FX_ENDED, j);
 		mail_ended(c, j);
+		het_ended(c, j);
 		return;
 	}
 	if (j->alloc && !(j->x && j->x->why))
@@ -591,8 +607,11 @@ void job_timer(struct core *c, struct core_job *j)
 void life_purge(struct core *c)
 {
 	idem_expire(c);
-	while (c->end_first && (c->end_first->end + c->params.min_job_age_sec) * 1000ull <= c->now_ms)
-		job_forget(c, c->end_first);
+	while (c->end_first && (c->end_first->end + c->params.min_job_age_sec) * 1000ull <= c->now_ms) {
+		struct core_job *j = c->end_first;
+		het_forget_others(c, j);
+		job_forget(c, j);
+	}
 	if (c->end_first)
 		timer_add_single(c, (c->end_first->end + c->params.min_job_age_sec) * 1000ull, TIMER_PURGE, &c->purge_ms);
 }
@@ -610,8 +629,8 @@ void life_restored(struct core *c, struct core_job *j)
 			j->end = end;
 		array_running(c, j, 1);
 		license_restore(c, j);
-		j->unconfirmed = j->batch;
-		if (j->batch)
+		j->unconfirmed = job_has_script(j);
+		if (j->unconfirmed)
 			step_special(c, j, STEP_BATCH);
 	} else if (j->state == PB__JOB_STATE__SUSPENDED) {
 		array_running(c, j, 1);
@@ -619,7 +638,7 @@ void life_restored(struct core *c, struct core_job *j)
 	} else if (job_state_is_final(j->state)) {
 		predict_learn(c, j);
 		if (!j->alloc)
-			end_list_add(c, j);
+			life_listed(c, j);
 	} else {
 		if (x && x->dep_left)
 			depend_restore(c, j, x->dep_left);

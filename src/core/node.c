@@ -315,6 +315,22 @@ void node_release(struct core *c, struct core_job *j, uint32_t at)
 		sched_gained(c, n->index);
 }
 
+void node_try(struct core *c, struct core_job *j, uint32_t at, bool take)
+{
+	struct alloc_on *o = &j->alloc->on[at];
+	struct core_node *n = c->node[o->node];
+	mark(n, j, o, take);
+	if (take) {
+		n->held = xgrow(n->held, &n->held_cap, n->held_n + 1, sizeof *n->held);
+		n->held[n->held_n++] = (struct held){ j, at };
+	} else
+		n->held_n--; /* given back in the opposite order */
+	o->state = take ? ON_HELD : ON_FREE;
+	future_forget(n);
+	(n->cpus_used < n->cap && !n->whole ? bitset_set : bitset_clear)(c->roomy, n->index);
+	(!n->held_n ? bitset_set : bitset_clear)(c->idle, n->index);
+}
+
 uint32_t node_state_now(const struct core_node *n, uint32_t *ret_flags)
 {
 	uint32_t flags = n->flags | (n->completing ? NODEF_COMPLETING : 0) | resv_node_flags(n);

@@ -148,7 +148,7 @@ static void batch_missing(struct core *c, const struct core_node *n, const Pb__N
 {
 	for (size_t i = 0; i < n->held_n; i++) {
 		struct core_job *j = n->held[i].job;
-		bool alive = !j->batch || n->held[i].at != 0 || j->state != PB__JOB_STATE__RUNNING || j->launching;
+		bool alive = !job_has_script(j) || n->held[i].at != 0 || j->state != PB__JOB_STATE__RUNNING || j->launching;
 		for (size_t k = 0; !alive && k < q->n_step; k++)
 			alive = q->step[k]->job_id == j->id;
 		bool sure = j->unconfirmed || started_since(c, j, q);

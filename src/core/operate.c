@@ -196,6 +196,19 @@ static const struct { Pb__JobOpReq__Op op; op_fn fn; bool oper_only; int other; 
 	{ PB__JOB_OP_REQ__OP__NOTIFY, op_notify, false, ESLURM_INVALID_USER_ID },
 };
 
+/* What is done to all components of a heterogeneous job or to none: true where j is not to be looked at by itself. */
+static bool het_together(const struct core_job *j, const struct selector *s, Pb__JobOpReq__Op op, struct error *err)
+{
+	bool requeue = op == PB__JOB_OP_REQ__OP__REQUEUE || op == PB__JOB_OP_REQ__OP__REQUEUE_HOLD;
+	if (!j->het || (!requeue && op != PB__JOB_OP_REQ__OP__SUSPEND && op != PB__JOB_OP_REQ__OP__RESUME))
+		return false;
+	if (s->has_part || s->id != j->het->id) {
+		error_set(err, requeue ? ESLURM_INVALID_JOB_ID : ESLURM_NOT_WHOLE_HET_JOB, "all components of job %u go together: name it by that id", j->het->id);
+		return true;
+	}
+	return requeue && het_follows(j); /* it goes with its leader */
+}
+
 static int operate_one(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err)
 {
 	for (size_t i = 0; i < sizeof op_table / sizeof op_table[0]; i++) {
@@ -228,7 +241,9 @@ void job_operate(struct core *c, const struct core_event *ev)
 			break;
 		if (j && n > 1 && job_state_is_final(j->state) && ev->job_op->op != PB__JOB_OP_REQ__OP__REQUEUE && ev->job_op->op != PB__JOB_OP_REQ__OP__REQUEUE_HOLD)
 			continue;
-		if (j)
+		if (j && het_together(j, &s, ev->job_op->op, &e) && !e.code)
+			continue;
+		if (j && !e.code)
 			(void)operate_one(c, j, ev, &e);
 		Pb__Result *r = arena_alloc(a, sizeof *r);
 		pb__result__init(r);

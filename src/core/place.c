@@ -279,7 +279,7 @@ static struct alloc *place_in(struct core *c, struct core_job *j, uint32_t minut
 }
 
 /* The first reservation that lets it start, and has room; the allocation is the caller's. */
-struct alloc *place_now(struct core *c, struct core_job *j, uint32_t minutes, struct core_part **ret_part)
+struct alloc *place_one(struct core *c, struct core_job *j, uint32_t minutes, struct core_part **ret_part)
 {
 	struct resv *in[RESV_USE_MAX + 1];
 	shape_refresh(c, j->shape);
@@ -292,4 +292,16 @@ struct alloc *place_now(struct core *c, struct core_job *j, uint32_t minutes, st
 			return a;
 	}
 	return NULL;
+}
+
+void alloc_free(struct alloc *a)
+{
+	if (a)
+		free(a->words);
+	free(a);
+}
+
+struct alloc *place_now(struct core *c, struct core_job *j, uint32_t minutes, struct core_part **ret_part)
+{
+	return het_leads(j) ? het_place(c, j, ret_part) : place_one(c, j, minutes, ret_part);
 }

@@ -51,15 +51,16 @@ void avail_during(struct core *c, struct core_node *n, const struct when *w, str
 
 void avail_spare(struct core *c, const struct when *w, struct core_node *n, struct avail *a)
 {
+	const struct core_job *me = het_first(c, w->j); /* what is promised to other components of the same job is what they are being given */
 	uint64_t first = UINT64_MAX;
 	for (uint32_t i = 0; i < n->plan_n; i++) {
 		const struct promise *p = n->plan[i].p;
-		if (p->job != w->j && p->start_ms < w->end_ms && p->start_ms < first && job_before(p->job, w->j))
+		if (p->job != me && p->start_ms < w->end_ms && p->start_ms < first && job_before(p->job, me))
 			first = p->start_ms;
 	}
 	if (first == UINT64_MAX)
 		return;
-	future_lower(c, n, w->j, first > c->now_ms ? first : c->now_ms, w->end_ms, a);
+	future_lower(c, n, me, first > c->now_ms ? first : c->now_ms, w->end_ms, a);
 	if (w->part && w->part->max_node_cpus != UINT32_MAX) {
 		uint32_t mine = mine_during(c, n, w, first, w->end_ms), left = mine < w->part->max_node_cpus ? w->part->max_node_cpus - mine : 0;
 		a->cpus = a->cpus < left ? a->cpus : left;
@@ -77,7 +78,7 @@ static struct promise *promise_of(struct core_job *j, uint32_t part, const struc
 	p->end_ms = w->end_ms;
 	p->n = n;
 	for (uint32_t i = 0; i < n; i++) {
-		p->on[i] = (struct promise_on){ .node = f[i].node, .cpus = f[i].cpus, .mem = f[i].mem };
+		p->on[i] = (struct promise_on){ .node = f[i].node, .cpus = f[i].cpus, .tasks = f[i].tasks, .mem = f[i].mem };
 		memcpy(p->on[i].gres, f[i].gres, sizeof f[i].gres);
 	}
 	return p;
@@ -304,6 +305,7 @@ uint64_t plan_window_ms(const struct core *c) { return (c->params.bf_window_min 
 static struct promise *promise_in(struct core *c, struct shape *s, struct core_job *j, uint32_t at, const struct resv *in, enum plan_how how)
 {
 	uint64_t last = UINT64_MAX, first = j->begin * 1000ull > c->now_ms ? j->begin * 1000ull : c->now_ms;
+	first = c->plan_from_ms > first ? c->plan_from_ms : first;
 	struct search q = { .s = s, .j = j, .at = at, .fresh = how != PLAN_ALONE, .in = in, .limit_ms = first + plan_window_ms(c), .ready = bitset_create(c->node_n) };
 	if (in && !(in->flags & RESVF_FLEX) && (uint64_t)in->end * 1000 <= q.limit_ms)
 		q.limit_ms = (uint64_t)in->end * 1000 - 1;
@@ -313,6 +315,30 @@ static struct promise *promise_in(struct core *c, struct shape *s, struct core_j
 	s->gaps = q.nodes >= s->min_nodes && s->min_nodes > 1;
 	bitset_destroy(q.ready);
 	return p;
+}
+
+static void drop_one(struct core *c, struct core_job *j)
+{
+	struct promise *p = j->promise;
+	policy_forget(c, j);
+	if (!p)
+		return;
+	for (uint32_t i = 0; i < p->n; i++) {
+		struct core_node *n = c->node[p->on[i].node];
+		uint32_t k = 0;
+		while (n->plan[k].p != p)
+			k++;
+		memmove(n->plan + k, n->plan + k + 1, (n->plan_n - k - 1) * sizeof *n->plan);
+		if (!--n->plan_n)
+			bitset_clear(c->promised, n->index);
+		if (p->fresh)
+			est_gained(c, n);
+	}
+	c->promises[p->index] = c->promises[--c->promise_n];
+	c->promises[p->index]->index = p->index;
+	c->plan_stale = true;
+	j->promise = NULL;
+	free(p);
 }
 
 static void promise_enter(struct core *c, struct promise *p)
@@ -369,12 +395,12 @@ void promises_check(struct core *c, const struct core_job *started, void (*lost)
 	for (uint32_t i = 0; i < started->alloc->n; i++) {
 		const struct core_node *n = c->node[started->alloc->on[i].node];
 		for (uint32_t k = n->plan_n; k > 0; k--) {
-			const struct promise *p = n->plan[k - 1].p;
-			if (p->old || !job_before(started, p->job) || promise_fits(c, p, false))
+			const struct promise *p = k <= n->plan_n ? n->plan[k - 1].p : NULL; /* others of a heterogeneous job go with one of its */
+			if (!p || p->old || !job_before(started, p->job) || promise_fits(c, p, false))
 				continue;
 			broken = xgrow(broken, &cap, count + 1, sizeof(struct core_job *));
-			broken[count++] = p->job;
-			promise_drop(c, p->job);
+			broken[count] = het_first(c, p->job);
+			promise_drop(c, broken[count++]);
 		}
 	}
 	for (size_t i = 0; i < count; i++)
@@ -408,7 +434,7 @@ static void promise_keep(struct core *c, struct promise *p, bool fresh)
 		future_forget(c->node[p->on[i].node]);
 }
 
-bool promise_make(struct core *c, struct shape *s, struct core_job *j, enum plan_how how)
+bool promise_one(struct core *c, struct shape *s, struct core_job *j, enum plan_how how)
 {
 	struct promise *best = NULL, *old = j->promise;
 	struct resv *in[RESV_USE_MAX + 1];
@@ -425,12 +451,17 @@ bool promise_make(struct core *c, struct shape *s, struct core_job *j, enum plan
 		return true;
 	}
 	if (old)
-		promise_drop(c, j);
+		drop_one(c, j);
 	if (!best)
 		return false;
 	j->promise = best;
 	promise_enter(c, best);
 	return true;
+}
+
+bool promise_make(struct core *c, struct shape *s, struct core_job *j, enum plan_how how)
+{
+	return j->het ? het_promise(c, het_first(c, j), how) : promise_one(c, s, j, how);
 }
 
 void promise_put(struct core *c, struct core_job *j, uint64_t start_ms)
@@ -442,26 +473,13 @@ void promise_put(struct core *c, struct core_job *j, uint64_t start_ms)
 	c->planned++;
 }
 
+/* With those of the other components of its job. */
 void promise_drop(struct core *c, struct core_job *j)
 {
-	struct promise *p = j->promise;
-	policy_forget(c, j);
-	if (!p)
-		return;
-	for (uint32_t i = 0; i < p->n; i++) {
-		struct core_node *n = c->node[p->on[i].node];
-		uint32_t k = 0;
-		while (n->plan[k].p != p)
-			k++;
-		memmove(n->plan + k, n->plan + k + 1, (n->plan_n - k - 1) * sizeof *n->plan);
-		if (!--n->plan_n)
-			bitset_clear(c->promised, n->index);
-		if (p->fresh)
-			est_gained(c, n);
+	drop_one(c, j);
+	for (uint32_t i = 0; j->het && i < j->het->n; i++) {
+		struct core_job *m = het_job(c, j->het, i);
+		if (m && m->promise)
+			drop_one(c, m);
 	}
-	c->promises[p->index] = c->promises[--c->promise_n];
-	c->promises[p->index]->index = p->index;
-	c->plan_stale = true;
-	j->promise = NULL;
-	free(p);
 }

@@ -206,7 +206,7 @@ static bool plan_is_old(const struct core *c)
 	if (c->any_gained || c->promise_n != c->promises_made)
 		return true;
 	for (struct shape *s = active_next(c, NULL); s; s = active_next(c, s))
-		if (s->dirty && upsets(c, s))
+		if (s->dirty && (head(s)->promise || upsets(c, s))) /* what was planned may start now */
 			return true;
 	return false;
 }

@@ -151,6 +151,7 @@ static void begin(struct core *c, struct core_job *j, const struct core_job *by)
 void preempt_finish(struct core *c, struct core_job *j)
 {
 	const struct core_part *p = part_of(c, j);
+	j = het_first(c, j); /* all components go together */
 	struct job_extra *x = job_x(j);
 	xstr_set(&x->why, "DUE TO PREEMPTION");
 	x->end_reason = REASON_PREEMPTED;
@@ -195,7 +196,7 @@ bool preempt_try(struct core *c, struct core_job *j)
 	struct shape *s = j->shape;
 	struct victims v = { .retry_ms = UINT64_MAX };
 	bool done = false;
-	if (!c->params.preempt)
+	if (!c->params.preempt || j->het) /* who would make room for all components is not looked for */
 		return false;
 	for (uint32_t p = 0; p < s->part_n && !done; p++) {
 		if (!s->part[p] || !s->able[p] || !(s->part_mask & 1u << p) || (s->part[p]->state != PART_UP && s->part[p]->state != PART_DRAIN))
@@ -203,9 +204,12 @@ bool preempt_try(struct core *c, struct core_job *j)
 		v.n = 0;
 		done = try_in(c, j, p, &v);
 	}
-	for (uint32_t i = 0; done && i < v.n; i++)
-		if (v.j[i]->doomed)
+	for (uint32_t i = 0; done && i < v.n; i++) {
+		bool goes = v.j[i]->doomed && v.j[i]->state == PB__JOB_STATE__RUNNING; /* not yet with another component of its job */
+		v.j[i]->doomed = false;
+		if (goes)
 			begin(c, v.j[i], j);
+	}
 	if (!done && v.retry_ms != UINT64_MAX)
 		timer_add(c, v.retry_ms, TIMER_BEGIN, j->id, 0);
 	free(v.j);

@@ -22,7 +22,7 @@ static bool shape_is_plain(const struct core *c, const struct shape *s, const st
 bool profile_applies(const struct core *c)
 {
 	const struct shape *first = active_next(c, NULL);
-	if (c->resv_n || !first || !first->part_n || !first->able[0] || bitset_empty(first->able[0]))
+	if (c->resv_n || c->hets || !first || !first->part_n || !first->able[0] || bitset_empty(first->able[0]))
 		return false;
 	const struct bitset *all = first->able[0];
 	uint32_t cpus = c->node[bitset_next(all, 0)]->cpus;

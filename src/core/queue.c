@@ -26,7 +26,7 @@ bool job_before(const struct core_job *a, const struct core_job *b)
 
 static int job_cmp(const struct tree_node *a, const struct tree_node *b) { return job_before(of(a), of(b)) ? -1 : job_before(of(b), of(a)); }
 
-static void queue_key(const struct core *c, struct core_job *j)
+void queue_key(const struct core *c, struct core_job *j)
 {
 	j->tier = 0;
 	for (uint32_t i = 0; i < j->shape->part_n; i++)
@@ -54,7 +54,7 @@ void queue_remove(struct core *c, struct core_job *j)
 		sched_shape(c, s);
 }
 
-static void queue_insert(struct core *c, struct core_job *j)
+void queue_insert(struct core *c, struct core_job *j)
 {
 	struct shape *s = j->shape;
 	shape_refresh(c, s);
@@ -136,24 +136,30 @@ static uint32_t wait_for(struct core *c, struct core_job *j)
 	return REASON_NONE;
 }
 
-void queue_update(struct core *c, struct core_job *j)
+bool queue_wait(struct core *c, struct core_job *j)
 {
-	queue_remove(c, j);
-	array_count(j);
-	if (j->state != PB__JOB_STATE__PENDING)
-		return;
 	j->wait = (uint8_t)wait_for(c, j);
 	prio_pause(c, j, j->hold || j->wait == REASON_DEPENDENCY || j->wait == REASON_DEPENDENCY_NEVER || j->wait == REASON_BEGIN_TIME);
 	if (j->state != PB__JOB_STATE__PENDING) /* its deadline, or a dependency that can never be met, ended it */
+		return false;
+	j->shown = j->wait;
+	if (j->wait == REASON_NONE)
+		return true;
+	if (j->wait == REASON_DEPENDENCY_NEVER && j->blocked != j->wait)
+		mail_invalid_dependency(c, j);
+	if (j->wait != REASON_CLEANING)
+		j->blocked = j->wait;
+	return false;
+}
+
+void queue_update(struct core *c, struct core_job *j)
+{
+	if (j->het) {
+		het_queue(c, j->het);
 		return;
-	if (j->wait == REASON_NONE) {
-		j->shown = REASON_NONE;
-		queue_insert(c, j);
-	} else {
-		j->shown = j->wait;
-		if (j->wait == REASON_DEPENDENCY_NEVER && j->blocked != j->wait)
-			mail_invalid_dependency(c, j);
-		if (j->wait != REASON_CLEANING)
-			j->blocked = j->wait;
 	}
+	queue_remove(c, j);
+	array_count(j);
+	if (j->state == PB__JOB_STATE__PENDING && queue_wait(c, j))
+		queue_insert(c, j);
 }

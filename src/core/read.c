@@ -64,8 +64,10 @@ static const char *away_text(const struct core *c, const struct core_job *j)
 	return text_buf(c, 0);
 }
 
-static uint32_t shown_reason(const struct core_job *j)
+static uint32_t shown_reason(const struct core *c, const struct core_job *j)
 {
+	if (het_follows(j) && j->state == PB__JOB_STATE__PENDING && !j->wait)
+		j = het_first(c, j);
 	if (j->state != PB__JOB_STATE__PENDING)
 		return j->x ? j->x->end_reason : REASON_NONE;
 	if (j->wait)
@@ -81,7 +83,7 @@ void core_job_volatile(const struct core *c, const struct core_job *j, Pb__JobVo
 {
 	pb__job_volatile__init(ret);
 	ret->has_reason = ret->has_priority = true;
-	ret->reason = shown_reason(j);
+	ret->reason = shown_reason(c, j);
 	ret->priority = job_priority(c, j);
 	if (j->state != PB__JOB_STATE__PENDING) {
 		ret->has_last_eval = j->start != 0;

@@ -194,6 +194,17 @@ static void record_array(Pb__JobRecord *m, const struct core_job *j, struct aren
 		SET(array_max_running, j->array->max_running);
 }
 
+static void record_het(Pb__JobRecord *m, const struct core_job *j, struct arena *a)
+{
+	if (!j->het)
+		return;
+	char *ids = het_ids(j->het);
+	SET(het_job_id, j->het->id);
+	SET(het_offset, j->het_at);
+	m->het_ids = arena_strdup(a, ids);
+	free(ids);
+}
+
 static void record_fill(const struct core *c, Pb__JobRecord *m, struct core_job *j, char *sluid, struct arena *a)
 {
 	const struct shape *s = j->shape;
@@ -206,6 +217,7 @@ static void record_fill(const struct core *c, Pb__JobRecord *m, struct core_job 
 	if (j->flags)
 		SET(state_flags, j->flags);
 	record_array(m, j, a);
+	record_het(m, j, a);
 	record_times(m, j);
 	if (j->has_exit)
 		SET(exit_status, j->exit_status);
@@ -303,6 +315,12 @@ Pb__AllocInfo *record_alloc_info(struct core *c, struct core_job *j, struct aren
 	Pb__AllocInfo *m = arena_alloc(a, sizeof *m);
 	pb__alloc_info__init(m);
 	m->job = record_message(c, j, a);
+	m->het = arena_alloc(a, HET_MAX * sizeof *m->het);
+	for (uint32_t i = 1; het_leads(j) && i < j->het->n; i++) {
+		struct core_job *k = het_job(c, j->het, i);
+		if (k && k->alloc)
+			m->het[m->n_het++] = record_alloc_info(c, k, a);
+	}
 	m->n_addr = j->alloc ? j->alloc->n : 0;
 	m->addr = arena_alloc(a, (m->n_addr + 1) * sizeof *m->addr);
 	for (size_t i = 0; i < m->n_addr; i++) {
@@ -500,7 +518,7 @@ static void restore_request(struct core *c, struct core_job *j, const Pb__JobRec
 	j->begin = sec_last(d->begin_time);
 	j->deadline = sec_deadline(d->deadline);
 	warn_parse(j, d->signal);
-	mail_parse(j, d->mail_type);
+	mail_parse(j, d->has_het_job_id && j->id != d->het_job_id ? NULL : d->mail_type);
 	if (!c->params.priority_multifactor && !j->prio_set)
 		j->prio = 4294901760u - j->id;
 	job_set_desc(j, d);
@@ -538,6 +556,8 @@ void record_restore(struct core *c, const struct core_event *ev)
 	restore_plain(c, j, m);
 	restore_request(c, j, m, &err);
 	array_restore(c, j, m);
+	if (m->has_het_job_id && m->het_offset < HET_MAX)
+		het_enter(c, j, m->het_job_id, m->het_offset);
 	if (m->has_idem_key && m->idem_key.len == 16 && m->idem_hash.len == 32)
 		idem_keep(c, j, m->idem_key.data, m->idem_hash.data, (uint64_t)j->submit * 1000);
 	bool active = j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED || (j->flags & JOBF_COMPLETING);
@@ -579,5 +599,6 @@ void record_restored(struct core *c, const struct core_event *ev)
 		if (j->state != PB__JOB_STATE__RUNNING && j->state != PB__JOB_STATE__SUSPENDED)
 			life_restored(c, j);
 	}
+	het_restored(c);
 	sched_all(c);
 }

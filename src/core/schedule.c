@@ -108,9 +108,16 @@ static struct shape *heap_pop(struct core *c)
 
 static bool shape_gained(const struct core *c, const struct shape *s)
 {
+	const struct het *h = head(s)->het;
 	for (uint32_t p = 0; p < s->part_n; p++)
 		if (s->able[p] && bitset_intersects(s->able[p], c->gained))
 			return true;
+	for (uint32_t i = 1; h && i < h->n; i++) { /* room for any of its components */
+		const struct core_job *m = het_job(c, h, i);
+		for (uint32_t p = 0; m && p < m->shape->part_n; p++)
+			if (m->shape->able[p] && bitset_intersects(m->shape->able[p], c->gained))
+				return true;
+	}
 	return false;
 }
 
@@ -139,6 +146,8 @@ static void heap_fill(struct core *c)
 
 static bool share_nodes(const struct shape *a, const struct shape *b)
 {
+	if (head(a)->het || head(b)->het) /* their components may want any */
+		return true;
 	for (uint32_t i = 0; i < a->part_n; i++)
 		for (uint32_t k = 0; k < b->part_n; k++)
 			if (a->able[i] && b->able[k] && bitset_intersects(a->able[i], b->able[k]))
@@ -247,18 +256,13 @@ static void start_head(struct core *c, struct shape *s, struct core_job *j, stru
 	job_start(c, t, p, a);
 	if (c->params.backfill)
 		promises_check(c, t, promise_lost);
+	for (uint32_t i = 1; c->params.backfill && t->het && i < t->het->n; i++)
+		promises_check(c, het_job(c, t->het, i), promise_lost);
 	if (c->sched_wanted || c->any_gained) {
 		s->dirty = s->queue.count > 0;
 		heap_fill(c);
 	} else if (s->queue.count)
 		heap_push(c, s);
-}
-
-static void alloc_free(struct alloc *a)
-{
-	if (a)
-		free(a->words);
-	free(a);
 }
 
 /* Nobody of another shape waits, and within a shape they go in order. */
@@ -352,7 +356,7 @@ void sched_run(struct core *c, uint32_t budget)
 			continue;
 		}
 		struct alloc *a = place_checked(c, s, j, minutes, &p, &budget, &may);
-		if (!a && may && s->least_min && c->params.backfill)
+		if (!a && may && s->least_min && c->params.backfill && !j->het)
 			a = sched_place_shorter(c, s, j, &p, &budget, &may, &minutes);
 		if (a) {
 			start_head(c, s, j, p, a, minutes);

@@ -1,4 +1,5 @@
-/* select.c - the ways to name a job: "5", "5_2", "5_[1-3]", "5_*", "5.0", "5.batch", "s6XNM8NA52HR00" (SLUID) */
+/* select.c - the ways to name a job: "5", "5_2", "5_[1-3]", "5_*", "5+1", "5.0", "5.batch", "s6XNM8NA52HR00" (SLUID)
+ * The id of a heterogeneous job's leader means all its components, "5+0" the leader alone. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,8 +74,13 @@ int selector_parse(const struct core *c, const char *text, struct selector *ret,
 		if (parse_step(p, &ret->step) < 0)
 			return error_set(err, ESLURM_INVALID_STEP_ID, "\"%s\" is not a step", text);
 	}
-	if (strchr(buf, '+'))
-		return error_set(err, ESLURM_INVALID_JOB_ID, "\"%s\": heterogeneous jobs are not supported yet", text);
+	if ((p = strchr(buf, '+'))) {
+		*p++ = 0;
+		if (str_to_u64(p, 0, HET_MAX - 1, &id) < 0)
+			return error_set(err, ESLURM_INVALID_JOB_ID, "\"%s\" is not a job id", text);
+		ret->has_part = true;
+		ret->part = (uint32_t)id;
+	}
 	if (buf[0] == 's' && strlen(buf) == 14) {
 		ret->id = from_sluid(c, buf);
 		return ret->id ? 0 : error_set(err, ESLURM_INVALID_JOB_ID, "no job has the SLUID \"%s\"", text);
@@ -118,6 +124,15 @@ static void whole_array(const struct core *c, const struct array *a, struct ids 
 			ids_add(l, a->job_of[i]);
 }
 
+static void components(const struct core *c, const struct selector *s, const struct core_job *j, struct ids *l)
+{
+	for (uint32_t i = 0; i < j->het->n; i++) {
+		const struct core_job *m = het_job(c, j->het, i);
+		if (m && (!s->has_part || s->part == i))
+			ids_add(l, m->id);
+	}
+}
+
 static int some_tasks(struct core *c, struct array *a, const struct selector *s, bool split, struct ids *l, struct error *err)
 {
 	bool head = false, all;
@@ -159,6 +174,10 @@ int selector_jobs(struct core *c, const struct selector *s, bool split, uint32_t
 		r = a ? some_tasks(c, a, s, split, &l, err) : error_set(err, ESLURM_INVALID_JOB_ID, "job %u is not an array", s->id);
 	else if (a && !s->has_step)
 		whole_array(c, a, &l);
+	else if (j && het_leads(j))
+		components(c, s, j, &l);
+	else if (s->has_part)
+		r = error_set(err, ESLURM_INVALID_JOB_ID, "job %u has no component %u", s->id, s->part);
 	else if (j)
 		ids_add(&l, j->id);
 	if (r >= 0 && !l.n)

@@ -7,7 +7,7 @@
 
 #define KEY_FIELDS(X) X(min_nodes) X(max_nodes) X(num_tasks) X(cpus_per_task) X(ntasks_per_node) X(ntasks_per_socket) X(ntasks_per_core) \
 	X(min_cpus_node) X(sockets_per_node) X(cores_per_socket) X(threads_per_core) X(mem_per_node) X(mem_per_cpu) X(tmp_disk) \
-	X(time_limit_min) X(time_min_min) X(ntasks_per_tres) X(contiguous) X(overcommit) X(spread_job) X(use_min_nodes) X(oversubscribe)
+	X(time_limit_min) X(time_min_min) X(ntasks_per_tres) X(contiguous) X(overcommit) X(spread_job) X(use_min_nodes) X(oversubscribe) X(het_job_id)
 #define KEY_STRINGS(X) X(partition) X(tres_per_job) X(tres_per_node) X(tres_per_socket) X(tres_per_task) X(cpus_per_tres) X(mem_per_tres) \
 	X(features) X(prefer) X(req_nodes) X(exc_nodes) X(exclusive) X(licenses) X(distribution) X(gres_flags)
 

@@ -230,7 +230,7 @@ struct alloc {
 	struct alloc_on on[];
 };
 
-struct promise_on { uint32_t node, cpus; uint64_t mem; uint32_t gres[GRES_MAX]; };
+struct promise_on { uint32_t node, cpus, tasks; uint64_t mem; uint32_t gres[GRES_MAX]; };
 struct promise {                /* a planned start */
 	struct core_job *job;
 	uint64_t start_ms, end_ms;
@@ -260,6 +260,7 @@ struct job_extra {              /* what few jobs have */
 
 struct step;
 struct array;
+struct het;
 
 struct core_job {
 	uint32_t id, uid, gid;
@@ -311,6 +312,8 @@ struct core_job {
 	uint32_t task;              /* array task; UINT32_MAX: none or still the whole array */
 	struct bitset *tasks;       /* pending tasks of an array record */
 	uint32_t max_running;
+	struct het *het;            /* component of a heterogeneous job: which one is het_at */
+	uint32_t het_at;
 	struct job_extra *x;
 	uint8_t *blob;              /* encoded record; its tail is the packed JobDesc */
 	uint32_t blob_len, desc_at, desc_len;
@@ -320,6 +323,10 @@ struct core_job {
 
 struct array { UT_hash_handle hh; uint32_t id; uint32_t size, jobs, running, max_running, failed_gone, split_pending; uint32_t *job_of; struct core_job *head; struct dep_waiter *waiters;
 	uint32_t mail_ended; uint8_t exit_lo, exit_hi, sig_hi, end_state; bool mail_began, any_failed; }; /* mail.c: what its mails say */
+
+/* A heterogeneous job (het.c). alloc, part: where its components would go, from the last successful het_place. busy: they are all being started, ended or requeued. */
+enum { HET_MAX = 128 };
+struct het { UT_hash_handle hh; uint32_t id, n, jobs; uint32_t job[HET_MAX]; struct alloc *alloc[HET_MAX]; struct core_part *part[HET_MAX]; bool busy; };
 
 enum depend_state { TERM_WAITS, TERM_MET, TERM_NEVER };
 struct depend_ref { uint32_t kind, job_id, task, delay_sec, until_sec; bool has_task; uint8_t state; }; /* depend.c */
@@ -386,6 +393,8 @@ struct core {
 	struct job_page **page;
 	uint32_t page_n, job_n, record_n, next_id, id_persisted;
 	struct array *arrays;
+	struct het *hets;
+	uint64_t plan_from_ms;      /* a component's promise may not begin before that of another; 0: no matter */
 	struct shape *shapes;
 	uint32_t shape_seq;
 	struct tree shapes_active;
@@ -507,6 +516,7 @@ void node_release(struct core *c, struct core_job *j, uint32_t at);
 bool node_has_released(const struct core_node *n, const struct core_job *j); /* the present run of it */
 void node_released_record(const struct core_node *n, Pb__NodeRecord *m);     /* into m, which owns it */
 void node_released_restore(struct core_node *n, const Pb__NodeRecord *m);
+void node_try(struct core *c, struct core_job *j, uint32_t at, bool take); /* as node_hold, only to see who else would fit: nobody is told */
 uint32_t node_state_now(const struct core_node *n, uint32_t *ret_flags);
 bool node_is_up(const struct core_node *n);
 void weight_order(struct core *c);
@@ -554,6 +564,8 @@ void fit_take(const struct core *c, const struct shape *s, const struct core_nod
 uint32_t place_choose(struct core *c, const struct shape *s, const struct bitset *cand, const struct when *w, struct fit **ret);
 void avail_during(struct core *c, struct core_node *n, const struct when *w, struct avail *a); /* plan.c */
 /* Starts now, for so many minutes (TIME_INFINITE: no limit)? */
+struct alloc *place_one(struct core *c, struct core_job *j, uint32_t minutes, struct core_part **ret_part); /* a component by itself */
+void alloc_free(struct alloc *a);
 struct alloc *place_now(struct core *c, struct core_job *j, uint32_t minutes, struct core_part **ret_part);
 void avail_spare(struct core *c, const struct when *w, struct core_node *n, struct avail *a); /* plan.c */
 struct alloc *alloc_build(struct core *c, const struct shape *s, const struct core_part *p, const struct fit *f, uint32_t n, const struct when *w);
@@ -609,6 +621,9 @@ int submit_defaults(struct core *c, Pb__JobDesc *d, struct arena *a, struct erro
 /* queue.c: eligible or waiting */
 void queue_update(struct core *c, struct core_job *j);         /* puts the job where its state says; call after any change */
 void queue_remove(struct core *c, struct core_job *j);
+bool queue_wait(struct core *c, struct core_job *j);           /* looks what holds it back; true: nothing but room is missing */
+void queue_insert(struct core *c, struct core_job *j);
+void queue_key(const struct core *c, struct core_job *j);
 bool job_before(const struct core_job *a, const struct core_job *b);
 uint32_t job_priority(const struct core *c, const struct core_job *j); /* priority.c */
 char *part_tres(const struct core *c, const struct core_part *p);       /* read.c; malloc'd */
@@ -639,6 +654,7 @@ bool promise_make(struct core *c, struct shape *s, struct core_job *j, enum plan
 void promises_check(struct core *c, const struct core_job *started, void (*lost)(struct core *c, struct core_job *j));
 /* So many tasks must fit on a node that is worth waiting for. */
 static inline uint32_t least_tasks(const struct shape *s) { return s->max_nodes == 1 ? s->tasks : 1; }
+bool promise_one(struct core *c, struct shape *s, struct core_job *j, enum plan_how how); /* not of the whole heterogeneous job */
 uint64_t plan_window_ms(const struct core *c);
 /* sweep.c */
 bool sweep_passed(const struct core *c, const struct core_job *j);
@@ -708,6 +724,7 @@ void life_launch_result(struct core *c, const struct core_event *ev);
 void life_job_done(struct core *c, const struct core_event *ev);
 void life_purge(struct core *c);
 void life_restored(struct core *c, struct core_job *j);
+void life_listed(struct core *c, struct core_job *j);           /* it has ended: forgotten in time */
 void life_finish(struct core *c, struct core_job *j);           /* nothing is left on any node */
 
 /* license.c */
@@ -718,6 +735,7 @@ void license_wants_fini(struct lic_wants *l);
 int license_check(const struct core *c, const struct lic_wants *l, struct error *err);
 uint32_t license_free(const struct core *c, uint32_t name);
 bool license_room(const struct core *c, const struct lic_wants *l);
+void license_lend(struct core *c, const struct lic_wants *l, bool back); /* to see who else would have enough */
 void license_take(struct core *c, struct core_job *j);         /* at the start */
 void license_return(struct core *c, struct core_job *j);       /* at the end; who waits for licenses is looked at again */
 /* Other licenses for a job that has started, if they are free once it has given back its own. */
@@ -746,6 +764,28 @@ struct array *array_find(const struct core *c, uint32_t id);
 void array_count(struct core_job *j);
 void array_throttled(struct core *c, struct array *a);
 struct core_job *array_task(const struct core *c, uint32_t array_id, uint32_t task);
+
+/* het.c: heterogeneous jobs */
+static inline bool het_leads(const struct core_job *j) { return j->het && !j->het_at; }
+static inline bool het_follows(const struct core_job *j) { return j->het && j->het_at; }
+static inline bool job_has_script(const struct core_job *j) { return j->batch && !het_follows(j); }
+void het_enter(struct core *c, struct core_job *j, uint32_t id, uint32_t at);
+void het_gone(struct core *c, struct core_job *j);
+void het_free_all(struct core *c);
+struct core_job *het_job(const struct core *c, const struct het *h, uint32_t at);
+struct core_job *het_first(const struct core *c, const struct core_job *j);
+bool het_is_open(const struct core *c, const struct core_job *j);   /* some component has not ended, or its nodes are not clean */
+void het_forget_others(struct core *c, const struct core_job *j);
+void het_clean(struct core *c, const struct core_job *j);
+void het_restored(struct core *c);
+void het_queue(struct core *c, struct het *h);
+struct alloc *het_place(struct core *c, struct core_job *lead, struct core_part **ret_part);
+void het_start(struct core *c, struct core_job *j, struct core_part *p, struct alloc *a);
+void het_ended(struct core *c, struct core_job *j);
+bool het_requeue(struct core *c, struct core_job *j, bool hold, uint32_t flags, uint32_t delay_sec);
+bool het_promise(struct core *c, struct core_job *j, enum plan_how how);
+void het_check(const struct core *c, const struct core_job *j);
+char *het_ids(const struct het *h);                            /* "8-9", malloc'd */
 
 /* depend.c */
 void depend_waiters_free(struct dep_waiter **list);
@@ -783,7 +823,7 @@ Pb__StepLayout *layout_message(const struct core *c, const struct core_job *j, c
 void node_step_alive(struct core *c, struct core_node *n, const Pb__StepAlive *alive);
 
 /* select.c: the ways to name a job */
-struct selector { uint32_t id; struct bitset *tasks; bool has_step; uint32_t step; };
+struct selector { uint32_t id; struct bitset *tasks; bool has_step, has_part; uint32_t step, part; }; /* part: "5+1", component of a heterogeneous job */
 int selector_parse(const struct core *c, const char *text, struct selector *ret, struct error *err);
 void selector_fini(struct selector *s);
 /* The records it means; a pending task that is still part of its array's record is split off when split. Ids, malloc'd. */

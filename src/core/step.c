@@ -173,11 +173,11 @@ static void step_account(struct core *c, struct core_job *j, const struct step *
 
 /* --- made ------------------------------------------------------------------------------------- */
 
-static int step_check(struct core *c, const struct core_job *j, uint32_t id, const struct core_caller *by, struct error *err)
+static int step_check(struct core *c, const struct core_job *j, const Pb__StepDesc *d, const struct core_caller *by, struct error *err)
 {
 	uint32_t max = c->params.max_step_count ? c->params.max_step_count : 40000;
 	if (!j)
-		return error_set(err, ESLURM_INVALID_JOB_ID, "job %u is not known", id);
+		return error_set(err, ESLURM_INVALID_JOB_ID, "job %u is not known", d->job_id);
 	if (j->uid != by->uid && !by->admin)
 		return error_set(err, ESLURM_ACCESS_DENIED, "job %u belongs to another user", j->id);
 	if (job_state_is_final(j->state) || (j->flags & JOBF_COMPLETING))
@@ -186,18 +186,31 @@ static int step_check(struct core *c, const struct core_job *j, uint32_t id, con
 		return error_set(err, ESLURM_JOB_PENDING, "job %u has no nodes yet", j->id);
 	if (j->state == PB__JOB_STATE__SUSPENDED)
 		return error_set(err, ESLURM_SUSPENDED, "job %u is suspended", j->id);
-	if (j->next_step >= max)
+	if (j->het && d->has_het_step_id && (d->het_step_id >= het_first(c, j)->next_step || step_find(j, d->het_step_id)))
+		return error_set(err, ESLURM_INVALID_STEP_ID, "step %u of job %u is not one that another component has begun", d->het_step_id, j->id);
+	if (het_first(c, j)->next_step >= max)
 		return error_set(err, ESLURM_DISABLED, "job %u has had MaxStepCount=%u steps", j->id, max);
 	return 0;
 }
 
+/* The components of a heterogeneous job count together: a step over several of them has one number, which the first of them gave it. */
+static void step_number(struct core *c, struct core_job *j, struct step *s, const Pb__StepDesc *d)
+{
+	struct core_job *lead = het_first(c, j);
+	if (j->het && d->has_het_step_id) {
+		s->id = d->het_step_id;
+		return;
+	}
+	s->id = lead->next_step++;
+	if (lead->next_step > lead->step_reserved) {
+		lead->step_reserved = lead->next_step + STEP_ID_BLOCK;
+		fx_persist(c, lead);
+	}
+}
+
 static void step_enter(struct core *c, struct core_job *j, struct step *s, const Pb__StepDesc *d)
 {
-	s->id = j->next_step++;
-	if (j->next_step > j->step_reserved) {
-		j->step_reserved = j->next_step + STEP_ID_BLOCK;
-		fx_persist(c, j);
-	}
+	step_number(c, j, s, d);
 	s->desc = (Pb__StepDesc *)message_copy((const ProtobufCMessage *)d);
 	s->start_ms = c->now_ms;
 	s->state = PB__JOB_STATE__RUNNING;
@@ -212,7 +225,7 @@ static void step_enter(struct core *c, struct core_job *j, struct step *s, const
 int step_make(struct core *c, struct core_job *j, const Pb__StepDesc *d, const struct core_caller *by, Pb__StepCreateRsp *rsp, struct error *err)
 {
 	struct arena *a = fx_arena(c);
-	int r = step_check(c, j, d->job_id, by, err);
+	int r = step_check(c, j, d, by, err);
 	if (r < 0)
 		return r;
 	struct step *s;

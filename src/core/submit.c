@@ -160,6 +160,8 @@ static int refuse_unsupported(const Pb__JobDesc *d, struct error *err)
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--segment is not supported yet");
 	if (d->no_kill)
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--no-kill is not supported yet: a job ends or is requeued with its node");
+	if (d->has_het_job_id && d->licenses && strchr(d->licenses, '|'))
+		return error_set(err, ESLURM_NOT_SUPPORTED, "--licenses=%s: alternatives ('|') are not supported in heterogeneous jobs", d->licenses);
 	if (d->reboot)
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--reboot is not supported yet");
 	return 0;
@@ -368,7 +370,7 @@ static void job_from_desc(struct core *c, struct core_job *j, const struct core_
 	j->begin = sec_last(d->begin_time);
 	j->deadline = sec_deadline(d->deadline);
 	warn_parse(j, d->signal);
-	mail_parse(j, d->mail_type);
+	mail_parse(j, d->has_het_job_id && j->id != d->het_job_id ? NULL : d->mail_type); /* for the leader of a heterogeneous job only */
 	j->hold = d->hold || (d->has_priority && !d->priority) ? REASON_HELD_USER : REASON_NONE;
 	if (d->has_priority && d->priority) {
 		j->prio_set = true;
@@ -452,6 +454,8 @@ static int submit_check(struct core *c, const struct core_event *ev, Pb__JobDesc
 		r = submit_defaults(c, d, fx_arena(c), err);
 	if (r >= 0)
 		r = check_partitions(c, ev, d, err);
+	if (r >= 0 && d->array && d->array[0] && d->has_het_job_id)
+		r = error_set(err, ESLURM_INVALID_ARRAY, "a heterogeneous job cannot be an array");
 	if (r >= 0 && d->array && d->array[0] && !d->batch)
 		r = error_set(err, ESLURM_INVALID_ARRAY, "only batch jobs can be arrays");
 	return r;
@@ -487,6 +491,14 @@ static bool immediate_failed(struct core *c, const struct core_event *ev, struct
 	return true;
 }
 
+static void promise_sum(const struct promise *p, struct bitset *nodes, uint32_t *cpus)
+{
+	for (uint32_t i = 0; p && i < p->n; i++) {
+		bitset_set(nodes, p->on[i].node);
+		*cpus += p->on[i].cpus;
+	}
+}
+
 static void answer_test(struct core *c, const struct core_event *ev, struct core_job *j, struct error *err)
 {
 	Pb__SubmitRsp *r = rsp_new(c, err);
@@ -496,10 +508,9 @@ static void answer_test(struct core *c, const struct core_event *ev, struct core
 	if (promise_make(c, j->shape, j, PLAN_ALONE) && j->promise) {
 		struct bitset *b = bitset_create(c->node_n);
 		uint32_t cpus = 0;
-		for (uint32_t i = 0; i < j->promise->n; i++) {
-			bitset_set(b, j->promise->on[i].node);
-			cpus += j->promise->on[i].cpus;
-		}
+		promise_sum(j->promise, b, &cpus);
+		for (uint32_t i = 1; j->het && i < j->het->n; i++)
+			promise_sum(het_job(c, j->het, i)->promise, b, &cpus);
 		char *t = nodes_text(c, b);
 		r->has_est_start = r->has_est_cpus = true;
 		r->est_start = j->promise->start_ms / 1000;
@@ -523,12 +534,14 @@ static void job_unmake(struct core *c, struct core_job *j)
 	e->text = "a request was refused or only tried";
 }
 
-static int submit_make(struct core *c, const struct core_event *ev, Pb__JobDesc *d, struct core_job **ret, struct error *err)
+/* at: which component of a heterogeneous job. */
+static int submit_make(struct core *c, const struct core_event *ev, Pb__JobDesc *d, uint32_t at, struct core_job **ret, struct error *err)
 {
-	uint32_t next = c->next_id;
 	struct core_job *j = job_new(c, job_take_id(c));
-	if (ev->submit.test_only)
-		c->next_id = next; /* the number is only lent */
+	if (d->has_het_job_id) {
+		d->het_job_id = d->het_job_id ? d->het_job_id : j->id;
+		het_enter(c, j, d->het_job_id, at);
+	}
 	job_from_desc(c, j, ev, d);
 	job_set_desc(j, d);
 	int r = resv_submit_check(c, j, d, err);
@@ -555,8 +568,6 @@ static int submit_make(struct core *c, const struct core_event *ev, Pb__JobDesc 
 	if (r >= 0 && j->task != UINT32_MAX && depend_by_task(j))
 		depend_own_task(j);
 	if (r < 0) {
-		if (!ev->submit.test_only && c->next_id == j->id + 1)
-			c->next_id = j->id; /* the number was given to nobody */
 		job_unmake(c, j);
 		return r;
 	}
@@ -564,11 +575,52 @@ static int submit_make(struct core *c, const struct core_event *ev, Pb__JobDesc 
 	return 0;
 }
 
+static void submit_known(struct core *c, struct core_job *j)
+{
+	if (j->state == PB__JOB_STATE__PENDING)
+		fx_job(c, FX_ACCOUNT_JOB, j);
+	fx_persist(c, j);
+}
+
+/* The job with all components that are made so far. */
+static void submit_unmake(struct core *c, struct core_job *j)
+{
+	for (uint32_t i = j->het ? j->het->n : 0; i-- > 1;)
+		if (het_job(c, j->het, i))
+			job_unmake(c, het_job(c, j->het, i));
+	job_unmake(c, j);
+}
+
+/* All components or none. Ids that nobody has seen are given again. */
+static int submit_all(struct core *c, const struct core_event *ev, struct core_job **ret, struct error *err)
+{
+	uint32_t next = c->next_id, lead_id = 0;
+	struct core_job *lead = NULL, *j;
+	int r = ev->submit.more_n < HET_MAX ? 0 : error_set(err, ESLURM_INVALID_NODE_COUNT, "a heterogeneous job has at most %d components", HET_MAX);
+	for (uint32_t i = 0; r >= 0 && i <= ev->submit.more_n; i++) {
+		Pb__JobDesc d = i ? *ev->submit.more[i - 1] : *ev->submit.desc;
+		d.has_het_job_id = ev->submit.more_n > 0;
+		d.het_job_id = lead_id;
+		r = submit_check(c, ev, &d, err);
+		if (r >= 0)
+			r = submit_make(c, ev, &d, i, &j, err);
+		if (r >= 0 && !i) {
+			lead = j;
+			lead_id = j->id;
+		}
+	}
+	if (r < 0 && lead)
+		submit_unmake(c, lead);
+	if ((r < 0 && c->next_id > next) || ev->submit.test_only)
+		c->next_id = next;
+	*ret = lead;
+	return r;
+}
+
 void submit(struct core *c, const struct core_event *ev)
 {
 	struct error err = { 0 };
 	struct core_job *j = NULL;
-	Pb__JobDesc d = *ev->submit.desc;
 	const struct idem *seen = ev->submit.test_only ? NULL : idem_seen(c, ev);
 	if (seen) {
 		if (!ev->submit.idem_hash || memcmp(seen->hash, ev->submit.idem_hash, 32))
@@ -582,13 +634,13 @@ void submit(struct core *c, const struct core_event *ev)
 		fx_reply(c, ev->token, r);
 		return;
 	}
-	if (submit_check(c, ev, &d, &err) < 0 || submit_make(c, ev, &d, &j, &err) < 0) {
+	if (submit_all(c, ev, &j, &err) < 0) {
 		fx_reply(c, ev->token, rsp_new(c, &err));
 		return;
 	}
 	if (ev->submit.test_only) {
 		answer_test(c, ev, j, &err);
-		job_unmake(c, j);
+		submit_unmake(c, j);
 		return;
 	}
 	queue_update(c, j);
@@ -596,14 +648,14 @@ void submit(struct core *c, const struct core_event *ev)
 		sched_run(c, 64);
 	if (immediate_failed(c, ev, j, &err)) {
 		fx_reply(c, ev->token, rsp_new(c, &err));
-		job_unmake(c, j);
+		submit_unmake(c, j);
 		return;
 	}
 	if (ev->submit.idem_key && ev->submit.idem_hash)
 		idem_keep(c, j, ev->submit.idem_key, ev->submit.idem_hash, c->now_ms);
 	c->submitted++;
-	if (j->state == PB__JOB_STATE__PENDING)
-		fx_job(c, FX_ACCOUNT_JOB, j);
-	fx_persist(c, j);
+	for (uint32_t i = 1; j->het && i < j->het->n; i++)
+		submit_known(c, het_job(c, j->het, i));
+	submit_known(c, j);
 	answer_job(c, ev, j, &err);
 }

@@ -58,11 +58,11 @@ static void submit_placement(struct sim *s, Pb__JobDesc *d)
 	}
 }
 
-static void submit(struct sim *s)
+struct request { Pb__JobDesc d; char dep[64], array[32]; };
+static void request_draw(struct sim *s, struct request *q)
 {
-	Pb__JobDesc d = PB__JOB_DESC__INIT;
-	char dep[64], array[32];
-	struct core_event ev = world_event(&s->w, EV_SUBMIT, 1001 + draw(s, 2));
+	pb__job_desc__init(&q->d);
+	Pb__JobDesc d = q->d;
 	d.name = (char *)(chance(s, 50) ? "x" : "y");
 	d.has_batch = true;
 	d.batch = chance(s, 85);
@@ -98,16 +98,39 @@ static void submit(struct sim *s)
 	if (chance(s, 15)) {
 		static const char *const kind[] = { "after", "afterany", "afterok", "afternotok", "singleton" };
 		uint32_t k = draw(s, 5);
-		snprintf(dep, sizeof dep, k == 4 ? "%s" : "%s:%u", kind[k], any_job(s));
-		d.dependency = dep;
+		snprintf(q->dep, sizeof q->dep, k == 4 ? "%s" : "%s:%u", kind[k], any_job(s));
+		d.dependency = q->dep;
 		d.has_kill_on_invalid_dep = true;
 		d.kill_on_invalid_dep = chance(s, 50);
 	}
 	if (d.batch && chance(s, 10)) {
-		snprintf(array, sizeof array, chance(s, 50) ? "0-%u%%2" : "1-%u", 2 + draw(s, 8));
-		d.array = array;
+		snprintf(q->array, sizeof q->array, chance(s, 50) ? "0-%u%%2" : "1-%u", 2 + draw(s, 8));
+		d.array = q->array;
 	}
-	ev.submit.desc = &d;
+	q->d = d;
+}
+
+static void known(struct sim *s, uint32_t id)
+{
+	s->highest = id;
+	s->accepted++;
+	s->id[s->ids < JOBS_MAX ? s->ids++ : draw(s, JOBS_MAX)] = id;
+}
+
+static void submit(struct sim *s)
+{
+	struct request q[3];
+	Pb__JobDesc *more[] = { &q[1].d, &q[2].d };
+	struct core_event ev = world_event(&s->w, EV_SUBMIT, 1001 + draw(s, 2));
+	size_t n = chance(s, 12) ? 1 + draw(s, 2) : 0;
+	for (size_t i = 0; i <= n; i++) {
+		request_draw(s, &q[i]);
+		q[i].d.batch = q[0].d.batch;
+		q[i].d.array = n && chance(s, 90) ? NULL : q[i].d.array;
+	}
+	ev.submit.desc = &q[0].d;
+	ev.submit.more = more;
+	ev.submit.more_n = n;
 	ev.submit.test_only = chance(s, 5);
 	world_step(&s->w, &ev);
 	const Pb__SubmitRsp *r = (const Pb__SubmitRsp *)world_answer(&s->w, ev.token);
@@ -122,9 +145,8 @@ static void submit(struct sim *s)
 		printf("job id %u was given before (highest %u)\n", r->job_id, s->highest);
 		abort();
 	}
-	s->highest = r->job_id;
-	s->accepted++;
-	s->id[s->ids < JOBS_MAX ? s->ids++ : draw(s, JOBS_MAX)] = r->job_id;
+	for (uint32_t id = r->job_id, i = 0; i <= n; i++) /* `r` goes with the next answer */
+		known(s, id + i);
 }
 
 /* Ids of array tasks are given as they start. */

@@ -1,4 +1,4 @@
-/* play.h - what the files of the scenario runner share (scenario.c, scenario_resv.c) */
+/* play.h - what the files of the scenario runner share (scenario.c, scenario_submit.c, scenario_resv.c) */
 #pragma once
 #include "sim/world.h"
 
@@ -16,6 +16,7 @@ struct play {
 	uint32_t last_code;
 	char last_detail[512];
 	bool started;
+	size_t from, to;           /* opt looks at these words only; 0: at all */
 };
 
 
@@ -29,6 +30,12 @@ uint64_t wall_ms(const struct play *p, const char *text);
 uint32_t uid_of(struct play *p);
 void take_result(struct play *p, uint32_t code, const char *detail);
 void expect_text(struct play *p, const char *what, const char *want, const char *got);
+struct name *find(struct play *p, const char *text);               /* a job, a step; NULL: none is called so */
+struct name *name_add(struct play *p, const char *text);
+/* scenario_submit.c */
+void do_submit(struct play *p);
+void do_alloc(struct play *p);
+char *dependency(struct play *p, const char *text);               /* "afterok:a" -> with ids, malloc'd */
 /* scenario_resv.c */
 void do_zone(struct play *p);
 void do_reserve(struct play *p);

@@ -382,7 +382,7 @@ static size_t alive_steps(struct world *w, const char *name, Pb__StepAlive **ret
 		if (!j || n == max)
 			break;
 		Pb__JobRecord *r = world_job(w, core_job_id(j));
-		if (core_job_is_running(j) && r->alloc && r->alloc->batch_host && !strcmp(r->alloc->batch_host, name) && r->desc->batch) {
+		if (core_job_is_running(j) && r->alloc && r->alloc->batch_host && !strcmp(r->alloc->batch_host, name) && r->desc->batch && !r->het_offset) {
 			ret[n] = xcalloc(1, sizeof **ret);
 			pb__step_alive__init(ret[n]);
 			ret[n]->job_id = r->job_id;
