@@ -84,6 +84,9 @@ void jobopt_fini(struct jobopt *o)
 	if (o->desc)
 		pb__job_desc__free_unpacked(o->desc, NULL);
 	o->desc = NULL;
+	if (o->next)
+		jobopt_fini(o->next);
+	xfree(o->next);
 }
 
 bool jobopt_is_set(const struct jobopt *o, enum jobopt_id id)
@@ -104,6 +107,11 @@ static int value_set(struct jobopt *o, const struct jobopt_row *row, const char 
 	o->from[id] = (uint8_t)from;
 	xstr_set(&o->text[id], value);
 	return 0;
+}
+
+int jobopt_put(struct jobopt *o, enum jobopt_id id, const char *value, enum jobopt_from from, struct error *err)
+{
+	return value_set(o, &jobopt_rows[id], value, from, err);
 }
 
 /* --- command line and #SBATCH words ---------------------------------------------------------------- */

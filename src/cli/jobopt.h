@@ -78,6 +78,11 @@ struct jobopt {
 	char *arbitrary_hosts;             /* a host a task, in order: from SLURM_HOSTFILE */
 	int immediate_sec;                 /* -1: not asked; 0: do not wait at all */
 	int pty_fd;                        /* -1: none */
+	char *het_group;                   /* --het-group */
+	/* --- components (hetopt.h) */
+	struct jobopt *next;
+	int argc, word_n;
+	char **argv, **word;               /* its operands; all its words, as jobopt_parse_args got them */
 };
 
 /* Row of one option, as the commands may want to know it. */
@@ -87,6 +92,8 @@ void jobopt_init(struct jobopt *o, enum jobopt_cmd cmd);
 void jobopt_fini(struct jobopt *o);
 /* Options of the command line. Returns the index of the first operand, or a negative code. */
 int jobopt_parse_args(struct jobopt *o, int argc, char **argv, struct error *err);
+/* As if `value` had come from there (NULL: an option without a value). */
+int jobopt_put(struct jobopt *o, enum jobopt_id id, const char *value, enum jobopt_from from, struct error *err);
 /* SBATCH_x, SALLOC_x, SLURM_x and SRUN_x of the process' environment. */
 int jobopt_parse_env(struct jobopt *o, struct error *err);
 /* Words of one #SBATCH line: argv[1..argc) are options (argv[0] is not looked at). An operand is an error. */

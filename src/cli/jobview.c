@@ -186,7 +186,11 @@ void put_array_task(struct str *out, struct jobview *v, const char *absent)
 
 void put_job_id(struct str *out, struct jobview *v)
 {
-	uint64_t array = jobview_num(v, PB_JobRecord_array_job_id, 0);
+	uint64_t array = jobview_num(v, PB_JobRecord_array_job_id, 0), het = jobview_num(v, PB_JobRecord_het_job_id, 0);
+	if (het) {
+		str_addf(out, "%u+%u", (unsigned)het, (unsigned)jobview_num(v, PB_JobRecord_het_offset, 0));
+		return;
+	}
 	put_u64(out, array ? array : jobview_num(v, PB_JobRecord_job_id, 0));
 	if (!array)
 		return;

@@ -36,6 +36,8 @@ FN(batch_host)
 	bool batch = msgview_num(jobview_desc(JOB), PB_JobDesc_batch, 0);
 	json_str(j, key, batch ? msgview_text(jobview_alloc(JOB), PB_Alloc_batch_host) : msgview_text(jobview_desc(JOB), PB_JobDesc_alloc_node));
 }
+FN(het_job_id) { json_num(j, key, true, false, jobview_num(JOB, PB_JobRecord_het_job_id, 0)); }
+FN(het_job_offset) { json_num(j, key, true, false, jobview_num(JOB, PB_JobRecord_het_offset, 0)); }
 FN(cluster) { json_text(j, key, show_env.cluster); }
 FN(billable)
 {

@@ -39,7 +39,7 @@
 enum { SA_ALLUSERS, SA_ACCOUNTS, SA_ARRAY, SA_BRIEF, SA_SCRIPT, SA_COMPLETION, SA_DELIMITER, SA_DUPLICATES, SA_HELPFORMAT, SA_END, SA_ENVVARS, SA_EXPAND, SA_GROUP,
        SA_HELP, SA_HELPREASON, SA_HELPSTATE, SA_NNODES, SA_NCPUS, SA_JOBS, SA_LIMIT_MIN, SA_LIMIT_MAX, SA_LOCAL, SA_LONG, SA_ALLCLUSTERS, SA_CLUSTERS, SA_NOHEADER,
        SA_NOCONVERT, SA_NODELIST, SA_NAME, SA_FORMAT, SA_PARSABLE, SA_PARSABLE2, SA_QOS, SA_PARTITION, SA_REASON, SA_STATE, SA_START, SA_TRUNCATE, SA_USER, SA_UNITS,
-       SA_USAGE, SA_VERBOSE, SA_VERSION, SA_WCKEYS, SA_ALLOCATIONS, SA_JSON, SA_YAML, SA_TODO };
+       SA_USAGE, SA_VERBOSE, SA_VERSION, SA_WCKEYS, SA_ALLOCATIONS, SA_JSON, SA_YAML, SA_WHOLE_HET, SA_TODO };
 
 static const struct opt_row rows[] = {
 	{ "allusers", 'a', OPT_NONE, NULL, "jobs of all users (the default for root), not only your own", SA_ALLUSERS, false },
@@ -94,7 +94,7 @@ static const struct opt_row rows[] = {
 	{ "verbose", 'v', OPT_NONE, NULL, "say what is asked for", SA_VERBOSE, false },
 	{ "version", 'V', OPT_NONE, NULL, "print the version", SA_VERSION, false },
 	{ "wckeys", 'W', OPT_REQUIRED, "wckeys", "only jobs with one of these wckeys", SA_WCKEYS, false },
-	{ "whole-hetjob", 0, OPT_OPTIONAL, "yes|no", "all components of heterogeneous jobs", SA_TODO, true },
+	{ "whole-hetjob", 0, OPT_OPTIONAL, "yes|no", "of heterogeneous jobs all components, or those that are named", SA_WHOLE_HET, false },
 	{ "associations", 'x', OPT_REQUIRED, "ids", "only jobs of these associations", SA_TODO, true },
 	{ "allocations", 'X', OPT_NONE, NULL, "only jobs, no steps", SA_ALLOCATIONS, false },
 	{ "yaml", 0, OPT_OPTIONAL, "version", "print YAML", SA_YAML, false },
@@ -105,13 +105,14 @@ struct range { uint64_t min, max; bool set; };
 struct words { char **w; size_t n, cap; };
 /* One piece of -j: a job, array, task, or SLUID; step < 0 (-1): all of it. */
 #define BATCH_STEP 0xfffffffbu
-struct pick { uint64_t job; int64_t task, step; char sluid[32]; };
+struct pick { uint64_t job; int64_t task, step, part; char sluid[32]; }; /* part: component of a heterogeneous job */
 
 struct sacct {
 	struct words account, qos, partition, state, user_names, group_names, name, wckey, cluster, jobs, reason;
 	uint32_t *uid, *gid;
 	size_t uid_n, uid_cap, gid_n, gid_cap;
 	struct pick *pick;
+	int whole_het;             /* --whole-hetjob: 1 yes, 0 no, -1 not said: a leader's id means all */
 	size_t pick_n, pick_cap;
 	char *nodes, *format;
 	const char *json, *yaml;      /* parser asked for; "" default; NULL: text */
@@ -166,7 +167,7 @@ static int64_t step_parse(const char *id, const char *s)
 
 static void pick_add(struct sacct *a, const char *id)
 {
-	struct pick p = { .task = -1, .step = -1 };
+	struct pick p = { .task = -1, .step = -1, .part = -1 };
 	char *copy = xstrdup(id), *dot = strchr(copy, '.'), *end;
 	if (dot) {
 		*dot = 0;
@@ -187,7 +188,10 @@ static void pick_add(struct sacct *a, const char *id)
 			if (end == task || *end)
 				fatal("Bad job/step specified: %s: Job Array ID includes unexpected non-numeric characters", id);
 		} else if (*end == '+') {
-			fatal("Bad job/step specified: %s: heterogeneous jobs do not work yet", id);
+			char *part = end + 1;
+			p.part = strtoll(part, &end, 10);
+			if (end == part || *end)
+				fatal("Bad job/step specified: %s: Heterogeneous Job ID includes unexpected non-numeric characters", id);
 		}
 		if (*end)
 			fatal("Bad job/step specified: %s", id);
@@ -197,20 +201,22 @@ static void pick_add(struct sacct *a, const char *id)
 	a->pick[a->pick_n++] = p;
 }
 
-static bool pick_is_job(const struct pick *p, const Pb__JobRecord *j)
+static bool pick_is_job(const struct sacct *a, const struct pick *p, const Pb__JobRecord *j)
 {
 	if (p->sluid[0])
 		return j->sluid && !strcmp(p->sluid, j->sluid);
 	if (p->task >= 0)
 		return j->has_array_job_id && j->array_job_id == p->job && j->has_array_task_id && j->array_task_id == (uint64_t)p->task;
-	return j->job_id == p->job || (j->has_array_job_id && j->array_job_id == p->job);
+	if (p->part >= 0 && a->whole_het <= 0)
+		return j->has_het_job_id && j->het_job_id == p->job && (int64_t)j->het_offset == p->part;
+	return j->job_id == p->job || (j->has_array_job_id && j->array_job_id == p->job) || (j->has_het_job_id && j->het_job_id == p->job && a->whole_het != 0);
 }
 
 /* Is this line asked for? step NULL: the job's own. */
 static bool is_picked(const struct sacct *a, const Pb__JobRecord *j, const Pb__StepRecord *s)
 {
 	for (size_t i = 0; i < a->pick_n; i++)
-		if (pick_is_job(&a->pick[i], j) && (a->pick[i].step < 0 || (s && a->pick[i].step == s->step_id)))
+		if (pick_is_job(a, &a->pick[i], j) && (a->pick[i].step < 0 || (s && a->pick[i].step == s->step_id)))
 			return true;
 	return !a->pick_n;
 }
@@ -344,6 +350,13 @@ static void limit_read(const char *text, uint32_t *ret, bool *has)
 	*has = true;
 }
 
+static void whole_het_read(struct sacct *a, const char *text)
+{
+	if (text && strcasecmp(text, "yes") && strcasecmp(text, "no"))
+		fatal("Invalid whole-hetjob argument: %s (expected yes or no)", text);
+	a->whole_het = !text || !strcasecmp(text, "yes");
+}
+
 static void units_read(const char *text)
 {
 	int c = toupper((unsigned char)*text);
@@ -425,6 +438,7 @@ static int on_option(const struct opt_row *row, const char *v, void *arg, struct
 		a->format = more;
 		break;
 	}
+	case SA_WHOLE_HET: whole_het_read(a, v); break;
 	case SA_DELIMITER: a->cells.delimiter = xstrdup(v); break;
 	case SA_START: when_read(v, &a->start, &a->has_start); break;
 	case SA_END: when_read(v, &a->end, &a->has_end); break;
@@ -492,8 +506,11 @@ static void options_read(struct sacct *a, int argc, char **argv)
 			log_error(" %s", argv[first]);
 		exit(1);
 	}
-	for (size_t i = 0; i < a->jobs.n; i++)
+	for (size_t i = 0; i < a->jobs.n; i++) {
 		pick_add(a, a->jobs.w[i]);
+		if (a->whole_het == 1)
+			a->jobs.w[i][strcspn(a->jobs.w[i], "+")] = 0;
+	}
 	struct hostlist hl = HOSTLIST_INIT;
 	if (a->nodes && hostlist_add(&hl, a->nodes, &err))
 		exit(show_fail(&err));
@@ -568,7 +585,7 @@ static void script_row(const struct sacct *a, const Pb__DbdJob *d, const Pb__Job
 	char mem[32], tres[96];
 	bool runs = j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED;
 	const Pb__NodeAlloc *part = j->alloc && j->alloc->n_part ? j->alloc->part[0] : NULL;
-	if (!runs || !part || !j->desc || !j->desc->batch || d->requeued)
+	if (!runs || !part || !j->desc || !j->desc->batch || j->het_offset || d->requeued)
 		return;
 	for (size_t i = 0; i < d->n_step; i++)
 		if (d->step[i]->step_id == BATCH_STEP)
@@ -691,7 +708,7 @@ static int jobs_print(struct sacct *a, const Pb__DbdJobsRsp *rsp)
 
 int main(int argc, char **argv)
 {
-	struct sacct a = { .cells = { .field = sacct_names, .field_n = sacct_names_n } };
+	struct sacct a = { .whole_het = -1, .cells = { .field = sacct_names, .field_n = sacct_names_n } };
 	show_start("sacct");
 	sacct_env.now = (uint64_t)time(NULL);
 	a.argv = show_argv_keep(argc, argv);

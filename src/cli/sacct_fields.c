@@ -175,7 +175,9 @@ JOB_NUM(reservation_id, r->job->resv_id)
 static void put_id(struct str *out, const struct sacct_row *r, bool raw)
 {
 	const Pb__JobRecord *j = r->job;
-	if (raw || !j->has_array_job_id)
+	if (!raw && j->has_het_job_id)
+		str_addf(out, "%u+%u", j->het_job_id, j->het_offset);
+	else if (raw || !j->has_array_job_id)
 		put_u64(out, j->job_id);
 	else if (j->has_array_task_id || r->task >= 0)
 		str_addf(out, "%u_%llu", j->array_job_id, (unsigned long long)(r->task >= 0 ? (uint64_t)r->task : j->array_task_id));

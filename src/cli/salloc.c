@@ -20,7 +20,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "cli/jobopt.h"
+#include "cli/hetopt.h"
 #include "cli/plugins.h"
 #include "cli/submit.h"
 #include "client/client.h"
@@ -297,6 +297,29 @@ static void alloc_release(struct client *c, uint32_t job_id, int code)
 		protobuf_c_message_free_unpacked(msg, NULL);
 }
 
+/* Of a heterogeneous job only the variables of each component, the leader's id and how many tasks there are together. */
+static void environment_het(const struct jobopt *o, const Pb__AllocInfo *alloc, struct envlist *env, const char *cluster, const char *conf)
+{
+	Pb__JobRecord **job = xcalloc(alloc->n_het + 1, sizeof(*job));
+	bool *tell = xcalloc(alloc->n_het + 1, sizeof(*tell));
+	const struct jobopt *p = o;
+	uint32_t tasks = 0;
+
+	for (size_t i = 0; i <= alloc->n_het; i++, p = p && p->next ? p->next : NULL) {
+		job[i] = i ? alloc->het[i - 1]->job : alloc->job;
+		tell[i] = p && p->desc->has_mem_per_cpu;
+		tasks += job[i]->num_tasks;
+	}
+	jobenv_add_het(env, job, alloc->n_het + 1, JOBENV_SALLOC, tell);
+	envlist_setf(env, "SLURM_JOB_ID", "%u", alloc->job->job_id);
+	envlist_setf(env, "SLURM_NTASKS", "%u", tasks);
+	envlist_setf(env, "SLURM_NPROCS", "%u", tasks);
+	envlist_set(env, "SLURM_CLUSTER_NAME", cluster);
+	envlist_set(env, "SLURM_CONF", conf);
+	free(job);
+	free(tell);
+}
+
 static void environment_make(const struct jobopt *o, const struct client *c, const Pb__AllocInfo *alloc, const char *here, struct envlist *env)
 {
 	extern char **environ;
@@ -304,9 +327,13 @@ static void environment_make(const struct jobopt *o, const struct client *c, con
 
 	for (char **v = environ; *v; v++)
 		envlist_load(env, v, 1);
-	jobenv_add(env, alloc->job, JOBENV_SALLOC, cluster, conf_path(client_conf(c)));
-	if (!o->desc->has_mem_per_cpu)             /* the default memory is not told, as the reference */
-		envlist_unset(env, "SLURM_MEM_PER_CPU");
+	if (alloc->n_het) {
+		environment_het(o, alloc, env, cluster, conf_path(client_conf(c)));
+	} else {
+		jobenv_add(env, alloc->job, JOBENV_SALLOC, cluster, conf_path(client_conf(c)));
+		if (!o->desc->has_mem_per_cpu)             /* the default memory is not told, as the reference */
+			envlist_unset(env, "SLURM_MEM_PER_CPU");
+	}
 	if (o->no_torch)
 		envlist_set(env, "SLURM_EXPORT_TORCH", "no");
 	if (o->gpus_per_node)
@@ -356,6 +383,9 @@ static int allocation_use(struct jobopt *o, struct client *c, char **argv, const
 		fputc('\a', stdout);
 	if (alloc->job->alloc)
 		say("Nodes %s are ready for job", alloc->job->alloc->nodes);
+	for (size_t i = 0; i < alloc->n_het; i++)
+		if (alloc->het[i]->job->alloc)
+			say("Nodes %s are ready for job", alloc->het[i]->job->alloc->nodes);
 	if (!o->no_shell) {
 		thread_start(end_thread, NULL);
 		environment_make(o, c, alloc, here, &env);
@@ -401,13 +431,17 @@ int main(int argc, char **argv)
 	log_init(cmd, LOG_L_INFO);
 	jobopt_init(&o, JOBOPT_SALLOC);
 	plugins_load(&o);
-	first = jobopt_parse_args(&o, argc, argv, &err);
+	first = hetopt_parse_args(&o, argc, argv, false, &err);
 	if (first < 0)
 		code = jobopt_report(&o, &err);
 	else if (!jobopt_show(&o, &code)) {
-		if (!o.desc->name && !getenv("SALLOC_JOB_NAME"))
-			o.desc->name = xstrdup(o.no_shell ? "no-shell" : "interactive");
-		if (jobopt_parse_env(&o, &err) < 0 || jobopt_check(&o, &err) < 0 || jobopt_to_desc(&o, NULL, 0, NULL, &err) < 0) {
+		for (struct jobopt *p = &o; p; p = p->next)
+			if (!p->desc->name && !getenv("SALLOC_JOB_NAME"))
+				p->desc->name = xstrdup(o.no_shell ? "no-shell" : "interactive");
+		int rc = hetopt_finish(&o, &err);
+		for (struct jobopt *p = &o; p && rc >= 0; p = p->next)
+			rc = jobopt_to_desc(p, NULL, 0, NULL, &err);
+		if (rc < 0) {
 			code = jobopt_report(&o, &err);
 		} else {
 			if (o.verbose)

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "cli/jobopt.h"
+#include "cli/hetopt.h"
 #include "cli/script.h"
 #include "cli/plugins.h"
 #include "cli/submit.h"
@@ -31,10 +31,11 @@ static int directives_apply(struct jobopt *o, const struct batchscript *b, const
 		int rc;
 		argv[0] = (char *)(uintptr_t)cmd;
 		memcpy(argv + 1, d->word, d->count * sizeof(*argv));
-		rc = jobopt_parse_words(o, (int)d->count + 1, argv, &err);
+		struct jobopt *k = hetopt_at(o, d->component, &err);
+		rc = k ? jobopt_parse_words(k, (int)d->count + 1, argv, &err) : err.code;
 		free(argv);
 		if (rc < 0) {
-			int code = jobopt_report(o, &err);
+			int code = jobopt_report(k ? k : o, &err);
 			fprintf(stderr, "%s: it stands in line %u of %s\n", cmd, d->line, s->name);
 			return code;
 		}
@@ -73,12 +74,9 @@ static int script_read(struct jobopt *o, const char *file, struct script *s)
 		fprintf(stderr, "%s: fatal: %s: %s\n", cmd, s->name, err.line);
 		return 1;
 	}
-	if (b.components > 1) {
-		fprintf(stderr, "%s: error: heterogeneous jobs (#SBATCH hetjob) are not supported by this version\n", cmd);
-		batchscript_fini(&b);
-		return 1;
-	}
 	code = directives_apply(o, &b, s);
+	if (code == 0 && (!hetopt_at(o, b.components - 1, &err) || hetopt_spread(o, &err) < 0))
+		code = jobopt_report(o, &err);
 	if (code == 0)
 		script_warn(o, &b);
 	batchscript_fini(&b);
@@ -228,21 +226,25 @@ int main(int argc, char **argv)
 	log_init(cmd, LOG_L_INFO);
 	jobopt_init(&o, JOBOPT_SBATCH);
 	plugins_load(&o);
-	first = jobopt_parse_args(&o, argc, argv, &err);
+	first = hetopt_parse_args(&o, argc, argv, false, &err);
+	for (struct jobopt *p = o.next; p && !o.wrap; p = p->next) /* said where it reads best: at the end */
+		xstr_set(&o.wrap, p->wrap);
 	if (first < 0)
 		code = jobopt_report(&o, &err);
 	else if (!jobopt_show(&o, &code)) {
 		const char *file = first < argc ? argv[first] : NULL;
 		code = script_read(&o, file, &s);
-		if (code == 0 && (jobopt_parse_env(&o, &err) < 0 || jobopt_check(&o, &err) < 0))
+		if (code == 0 && hetopt_finish(&o, &err) < 0)
 			code = jobopt_report(&o, &err);
 		if (code == 0) {
 			int rest = file ? argc - first - 1 : 0;
-			if (!o.desc->name)
-				o.desc->name = xstrdup(s.name);
-			if (jobopt_to_desc(&o, s.path, rest, rest ? argv + first + 1 : NULL, &err) < 0)
-				code = jobopt_report(&o, &err);
-			else if (o.verbose)
+			for (struct jobopt *p = &o; p && !code; p = p->next) {
+				if (!p->desc->name)
+					p->desc->name = xstrdup(s.name);
+				if (jobopt_to_desc(p, s.path, rest, rest ? argv + first + 1 : NULL, &err) < 0)
+					code = jobopt_report(p, &err);
+			}
+			if (code == 0 && o.verbose)
 				jobopt_dump(&o);
 			if (code == 0)
 				code = plugins_ready(&o);

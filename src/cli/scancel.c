@@ -300,6 +300,8 @@ static const char *job_id_text(const Pb__JobRecord *job, char *buf, size_t size)
 		snprintf(buf, size, "%u_%u", job->array_job_id, job->array_task_id);
 	else if (job->array_tasks && *job->array_tasks)
 		snprintf(buf, size, "%u_[%s]", job->array_job_id, job->array_tasks);
+	else if (job->has_het_job_id)
+		snprintf(buf, size, "%u+%u", job->het_job_id, job->het_offset);
 	else
 		snprintf(buf, size, "%u", job->job_id);
 	return buf;

@@ -50,7 +50,16 @@ static void put_head(struct str *out, struct jobview *v, const struct scontrol *
 		if (jobview_num(v, PB_JobRecord_array_max_running, 0))
 			kv_num(out, " ArrayTaskThrottle=", jobview_num(v, PB_JobRecord_array_max_running, 0));
 	}
+	bool het = msgview_has(&v->rec, PB_JobRecord_het_job_id);
+	if (het) {
+		kv_num(out, " HetJobId=", jobview_num(v, PB_JobRecord_het_job_id, 0));
+		kv_num(out, " HetJobOffset=", jobview_num(v, PB_JobRecord_het_offset, 0));
+	}
 	kv_text(out, " JobName=", msgview_text(d, PB_JobDesc_name), "");
+	if (het) {
+		str_add(out, NL(s));
+		kv_text(out, "HetJobIdSet=", msgview_text(&v->rec, PB_JobRecord_het_ids), "");
+	}
 	if (s->details) {
 		str_add(out, NL(s));
 		kv_text(out, "SLUID=", msgview_text(&v->rec, PB_JobRecord_sluid), "");

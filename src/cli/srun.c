@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/hetopt.h"
 #include "cli/plugins.h"
 #include "cli/srun.h"
 
@@ -27,15 +28,6 @@ static int fatal(const char *text)
 {
 	log_fatal("%s", text);
 	return srun_exit_code(1);
-}
-
-/* ":" between two commands makes a heterogeneous job. */
-static int hetjob_check(int argc, char **argv)
-{
-	for (int i = 1; i + 1 < argc; i++)
-		if (!strcmp(argv[i], ":"))
-			return fatal("heterogeneous steps (\":\" between commands) are not supported by this version");
-	return 0;
 }
 
 /* A program must be there; with SLURM_TEST_EXEC it must also be executable here. */
@@ -67,8 +59,17 @@ static int options_read(struct srun *s, int argc, char **argv)
 	int code;
 	jobopt_init(&s->o, JOBOPT_SRUN);
 	plugins_load(&s->o);
-	int first = jobopt_parse_args(&s->o, argc, argv, &err);
-	if (first < 0 || jobopt_parse_env(&s->o, &err) < 0)
+	int first = hetopt_parse_args(&s->o, argc, argv, true, &err);
+	if (first < 0)
+		return jobopt_report(&s->o, &err);
+	int rc = het_parts(s);
+	if (rc)
+		return rc;
+	unsigned group = het_own_group(s);
+	hetopt_environment(getenv("SLURM_HET_SIZE") ? &group : NULL);
+	rc = jobopt_parse_env(&s->o, &err);
+	hetopt_environment(NULL);
+	if (rc < 0)
 		return jobopt_report(&s->o, &err);
 	if (jobopt_show(&s->o, &code))
 		exit(code);
@@ -79,20 +80,24 @@ static int options_read(struct srun *s, int argc, char **argv)
 		jobopt_dump(&s->o);
 	if ((code = plugins_ready(&s->o)))
 		return code;
-	s->argc = argc - first;
-	s->argv = argv + first;
-	int rc = hetjob_check(argc, argv);
-	if (!rc)
-		rc = program_check(s);
+	rc = het_options(s);
+	if (rc)
+		return rc;
+	s->argc = s->part[0].argc;
+	s->argv = s->part[0].argv;
+	rc = program_check(s);
+	if (!rc && s->parts > 1 && (s->o.bcast || s->o.multi_prog))
+		rc = fatal("--bcast and --multi-prog are not supported over several components of a heterogeneous job");
 	if (!rc && s->o.desc->container && !s->o.multi_prog) {      /* looked up here: the container may have other folders */
 		char *found = srun_program_find(s->argv[0]);
-		s->argv[0] = found ? found : s->argv[0];
+		s->part[0].argv[0] = found ? found : s->part[0].argv[0];
 	}
 	/* Where streams lead is our affair; the job has no files. */
 	s->text_in = s->o.desc->std_in;
 	s->text_out = s->o.desc->std_out;
 	s->text_err = s->o.desc->std_err;
-	s->o.desc->std_in = s->o.desc->std_out = s->o.desc->std_err = NULL;
+	for (struct jobopt *k = &s->o; k; k = k->next)
+		k->desc->std_in = k->desc->std_out = k->desc->std_err = NULL;
 	pty_check(s);
 	return rc;
 }
@@ -127,6 +132,9 @@ static int step_run(struct srun *s)
 {
 	struct error err = { 0 };
 	tasks_init(s);
+	for (size_t i = 0; i < s->parts; i++)
+		for (size_t k = 0; k < s->part[i].step->layout->n_node; k++)
+			s->node[s->part[i].first_node + k].part = &s->part[i];
 	log_verbose("jobid %u: nodes(%zu):`%s', cpu counts: %s", s->job_id, s->node_count, s->layout->nodes, s->layout->tasks_per_node ? s->layout->tasks_per_node : "");
 	int rc = plan_make(s);
 	if (rc)

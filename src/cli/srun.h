@@ -2,6 +2,7 @@
  *
  *   srun.c         options, operands, the order of things
  *   srun_alloc.c   the allocation and the step, from slurmctld (waits, retries, gives back)
+ *   srun_het.c     components of a heterogeneous job: which, their steps, all of them as one layout
  *   srun_launch.c  what the nodes are told, and telling all of them at once
  *   srun_env.c     environment for the tasks;  srun_multi.c  --multi-prog files
  *   srun_plan.c    where stdin, stdout and stderr of the tasks lead
@@ -47,9 +48,21 @@ struct task_info {
 	int status;            /* as from wait(2) */
 	struct { char *buf; size_t len, cap; } part[2];   /* unfinished lines of stdout, stderr */
 };
+struct part {                  /* what runs on one component of a heterogeneous job; an ordinary step is one part */
+	struct jobopt *o;
+	int argc;
+	char **argv;           /* the program and its arguments */
+	uint32_t group, job_id, first_task;
+	size_t first_node;
+	Pb__JobRecord *job;
+	Pb__StepCreateRsp *step;
+	Pb__LaunchSpec spec;
+	uint8_t hash[32];      /* of the packed spec */
+};
 struct node_info {
 	struct watch watch;    /* of the launch call */
 	struct srun *s;
+	struct part *part;     /* NULL: sattach */
 	const Pb__StepNode *row;
 	struct wire_client *launch;
 	struct conn *conn;
@@ -79,7 +92,10 @@ struct srun {
 	bool is_own_job;           /* allocated by us, given back at the end */
 	Pb__JobRecord *job;
 	Pb__StepCreateRsp *step;
-	Pb__StepLayout *layout;
+	Pb__StepLayout *layout;    /* of all parts together */
+	struct part *part;
+	size_t parts;
+	Pb__AllocInfo *alloc;      /* our own job, or the heterogeneous job we are in */
 	struct task_info *task;
 	struct node_info *node;
 	size_t node_count, nodes_left, tasks_left;
@@ -116,6 +132,16 @@ int srun_exit_code(int code);
 /* Watch w->fd for EPOLLIN, EPOLLOUT; 0: no more. */
 void watch_set(struct srun *s, struct watch *w, uint32_t events);
 
+/* srun_het.c: 0, or the exit code of srun, everything said. */
+int het_parts(struct srun *s);              /* what the command line asks for */
+uint32_t het_own_group(const struct srun *s); /* the component that the command's own options are for */
+int het_options(struct srun *s);            /* those of all other parts */
+int het_job_parts(struct srun *s);          /* which job each part runs in */
+void het_merge(struct srun *s);             /* after all steps were made */
+bool het_is(const struct srun *s);          /* the job is a heterogeneous one */
+void het_spec(const struct srun *s, struct part *p);
+void het_env(const struct srun *s, const struct part *p, struct envlist *e);
+
 /* srun_alloc.c: 0, or the exit code of srun, everything said. */
 int alloc_get(struct srun *s);
 void alloc_give_back(struct srun *s);
@@ -128,7 +154,7 @@ int launch_send(struct srun *s);            /* 0 or an exit code */
 void launch_again(struct srun *s, uint64_t now);    /* on nodes whose slurmd is being restarted */
 
 /* srun_env.c */
-void env_fill(const struct srun *s, struct envlist *e);
+void env_fill(const struct srun *s, const struct part *p, struct envlist *e);
 /* srun_multi.c: 0 or an exit code. */
 int multi_read(const struct srun *s, const char *path, Pb__MultiProg ***ret, size_t *ret_n);
 

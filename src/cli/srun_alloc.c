@@ -119,7 +119,7 @@ static int wait_interrupted(struct srun *s, int number)
 	return number == SIGINT ? srun_exit_code(1) : 128 + number;
 }
 
-static int step_take(struct srun *s, Pb__StepCreateRsp *step, uint32_t code, const char *detail)
+static int step_take(struct srun *s, struct part *p, Pb__StepCreateRsp *step, uint32_t code, const char *detail)
 {
 	if (step && step->code) {
 		code = step->code;
@@ -135,11 +135,12 @@ static int step_take(struct srun *s, Pb__StepCreateRsp *step, uint32_t code, con
 		log_error("Unable to create step for job %u: %s", s->job_id, error_text((int)code));
 		return immediate_exit_code(s, 1);
 	}
-	s->step = step;
-	s->layout = step->layout;
+	s->step = p->step = step;
 	s->step_id = step->step_id;
 	if (!s->job)
 		s->job = step->job;
+	if (!p->job)
+		p->job = step->job ? step->job : s->job;
 	return 0;
 }
 
@@ -167,8 +168,9 @@ static int job_wait(struct srun *s, Pb__StepDesc *step)
 	}
 	if (!s->o.quiet)
 		log_info("job %u has been allocated resources", s->job_id);
+	s->alloc = m->alloc;
 	s->job = m->alloc->job;
-	return step_take(s, m->step, m->code, m->detail);
+	return step ? step_take(s, &s->part[0], m->step, m->code, m->detail) : 0;
 }
 
 /* --- asking for it ------------------------------------------------------------------------------------- */
@@ -177,9 +179,11 @@ static int job_submit(struct srun *s)
 {
 	struct error err = { 0 };
 	Pb__SubmitRsp *rsp = NULL;
-	if (jobopt_to_desc(&s->o, s->argv[0], 0, NULL, &err) < 0)
-		return jobopt_report(&s->o, &err);
-	Pb__StepDesc *step = jobopt_to_step(&s->o, 0, s->argv[0]);
+	size_t at = 0;
+	for (struct jobopt *k = &s->o; k; k = k->next, at++)
+		if (jobopt_to_desc(k, s->part[at].argv[0], 0, NULL, &err) < 0)
+			return jobopt_report(k, &err);
+	Pb__StepDesc *step = s->o.next ? NULL : jobopt_to_step(&s->o, 0, s->argv[0]);
 	/* What was asked of the job need not be asked of its only step again: it gets what the job got. */
 	int rc = submit_send(s->client, &s->o, NULL, NULL, step, &rsp, &err);
 	if (rc < 0)
@@ -194,8 +198,11 @@ static int job_submit(struct srun *s)
 	log_verbose("JobId=%u returned by the controller", s->job_id);
 	if (!rsp->alloc)
 		return job_wait(s, step);
+	s->alloc = rsp->alloc;
 	s->job = rsp->alloc->job;
-	rc = step_take(s, rsp->step, 0, NULL);
+	if (!step)
+		return 0;
+	rc = step_take(s, &s->part[0], rsp->step, 0, NULL);
 	pb__step_desc__free_unpacked(step, NULL);
 	return rc;
 }
@@ -266,15 +273,19 @@ static int job_gone(const struct srun *s, int code)
 	return srun_exit_code(1);
 }
 
-static int step_create(struct srun *s)
+static int step_create(struct srun *s, struct part *p)
 {
 	Pb__StepCreateReq req = PB__STEP_CREATE_REQ__INIT;
 	ProtobufCMessage *msg = NULL;
 	struct error err = { 0 };
 	int number = 0;
-	if (!s->o.desc->work_dir)
-		s->o.desc->work_dir = getcwd(NULL, 0);
-	req.desc = jobopt_to_step(&s->o, s->job_id, s->argv[0]);
+	if (!p->o->desc->work_dir)
+		p->o->desc->work_dir = getcwd(NULL, 0);
+	req.desc = jobopt_to_step(p->o, p->job_id, p->argv[0]);
+	if (p != s->part) {
+		req.desc->has_het_step_id = true;
+		req.desc->het_step_id = s->step_id;
+	}
 	int rc = call_until(s, RPC_STEP_CREATE, &req.base, BUSY_TELL_MS, busy_tell, &msg, &number, &err);
 	if (rc == -EINTR) {
 		log_info("Cancelled pending job step with signal %d", number);
@@ -294,28 +305,56 @@ static int step_create(struct srun *s)
 		return job_gone(s, code);
 	if (rc < 0)
 		return unreachable(&err);
-	rc = step_take(s, m, 0, NULL);
+	rc = step_take(s, p, m, 0, NULL);
 	if (!rc && s->was_busy && !s->o.quiet)
 		log_info("Step created for StepId=%u.%u", s->job_id, s->step_id);
 	pb__step_desc__free_unpacked(req.desc, NULL);
 	return rc;
 }
 
+/* A step on each component, one after the other; the program starts only when all are there. */
+static int steps_create(struct srun *s)
+{
+	int rc = het_job_parts(s);
+	for (size_t i = 0; i < s->parts && !rc; i++) {
+		uint32_t whole = s->job_id;
+		s->job_id = s->part[i].job_id; /* it is what is told of */
+		rc = step_create(s, &s->part[i]);
+		s->job_id = whole;
+	}
+	return rc;
+}
+
 int alloc_get(struct srun *s)
 {
 	s->job_id = s->o.jobid;
-	int rc = s->o.jobid && !s->o.test_only ? step_create(s) : job_submit(s);
-	if (rc && s->is_own_job)
+	bool inside = s->o.jobid && !s->o.test_only;
+	int rc = inside ? 0 : job_submit(s);
+	if (!rc && !s->o.test_only && (inside || s->o.next))
+		rc = steps_create(s);
+	if (rc) {
 		alloc_give_back(s);
-	return rc;
+		return rc;
+	}
+	if (s->o.test_only)
+		return 0;
+	if (s->part[0].job && s->part[0].job->has_het_job_id)
+		s->job_id = s->part[0].job->het_job_id;
+	s->part[0].job_id = s->part[0].job_id ? s->part[0].job_id : s->job_id;
+	s->layout = s->part[0].step->layout;
+	if (s->parts > 1)
+		het_merge(s);
+	return 0;
 }
 
 void alloc_give_back(struct srun *s)
 {
 	ProtobufCMessage *rsp = NULL;
-	if (s->step) {
+	for (size_t i = 0; i < s->parts; i++) {
 		Pb__StepDoneReq done = PB__STEP_DONE_REQ__INIT;
-		done.job_id = s->job_id;
+		if (!s->part[i].step)
+			continue;
+		done.job_id = s->part[i].job_id;
 		done.step_id = s->step_id;
 		done.exit_status = s->exit_status;
 		if (client_call(s->client, RPC_STEP_DONE, &done.base, 0, &rsp, NULL) == 0)

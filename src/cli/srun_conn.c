@@ -135,10 +135,10 @@ static void conn_drop(struct conn *c, const char *why)
 		node_lost(c->s, n, why);
 }
 
-static void proof_make(const struct srun *s, const char *who, const char *node, uint8_t ret[32])
+static void proof_make(const struct srun *s, uint32_t job_id, const char *who, const char *node, uint8_t ret[32])
 {
 	char text[512];
-	int n = snprintf(text, sizeof(text), "%s%u.%u %s", who, s->job_id, s->step_id, node);
+	int n = snprintf(text, sizeof(text), "%s%u.%u %s", who, job_id, s->step_id, node);
 	crypto_auth(ret, (const uint8_t *)text, (size_t)n, s->io_key);
 }
 
@@ -151,8 +151,10 @@ static const char *hello_take(struct conn *c, const uint8_t *data, size_t len)
 	Pb__IoHello *m = pb__io_hello__unpack(NULL, len, data);
 	if (!m)
 		return "malformed HELLO";
-	proof_make(s, "", m->node, want);
-	if (m->job_id != s->job_id || m->step_id != s->step_id || m->node_index >= s->node_count)
+	const struct part *p = m->node_index < s->node_count ? s->node[m->node_index].part : NULL;
+	uint32_t job_id = p ? p->job_id : s->job_id;
+	proof_make(s, job_id, "", m->node, want);
+	if (m->job_id != job_id || m->step_id != s->step_id || m->node_index >= s->node_count)
 		why = "HELLO of another step";
 	else if (strcmp(s->node[m->node_index].row->name, m->node))
 		why = "HELLO of a node that is not there";
@@ -163,7 +165,7 @@ static const char *hello_take(struct conn *c, const uint8_t *data, size_t len)
 	if (!why) {
 		c->node = &s->node[m->node_index];
 		c->node->conn = c;
-		proof_make(s, "srun ", m->node, want);
+		proof_make(s, job_id, "srun ", m->node, want);
 		conn_send(c, STEPIO_PROOF, STEPIO_ALL, want, sizeof(want));
 		in_replay(s, c);
 	}

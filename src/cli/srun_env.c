@@ -22,9 +22,9 @@ static void load_user(const struct srun *s, struct envlist *e)
 	envlist_unset(e, "SLURM_JWT");
 }
 
-static void set_options(const struct srun *s, struct envlist *e)
+static void set_options(const struct jobopt *o, struct envlist *e)
 {
-	const Pb__JobDesc *d = s->o.desc;
+	const Pb__JobDesc *d = o->desc;
 	if (d->tres_per_task)
 		envlist_set(e, "SLURM_TRES_PER_TASK", d->tres_per_task);
 	if (d->has_cpus_per_task) {
@@ -34,7 +34,7 @@ static void set_options(const struct srun *s, struct envlist *e)
 	}
 	if (d->has_ntasks_per_tres)
 		envlist_setf(e, "SLURM_NTASKS_PER_TRES", "%u", d->ntasks_per_tres);
-	if (jobopt_is_set(&s->o, JO_job_name))
+	if (jobopt_is_set(o, JO_job_name))
 		envlist_set(e, "SLURM_JOB_NAME", d->name);
 	if (d->has_overcommit && d->overcommit)
 		envlist_set(e, "SLURM_OVERCOMMIT", "1");
@@ -52,13 +52,21 @@ static void set_distribution(const struct srun *s, struct envlist *e)
 		envlist_set(e, "SLURM_DISTRIBUTION", s->task_count <= s->node_count ? "cyclic" : "block");
 }
 
-void env_fill(const struct srun *s, struct envlist *e)
+/* Is what the environment says of the job not what this part runs in? */
+static bool is_elsewhere(const struct srun *s, const struct part *p)
 {
 	const char *in = getenv("SLURM_JOB_ID");
+	if (s->is_own_job || !in || strtoul(in, NULL, 10) != s->job_id)
+		return true;
+	return het_is(s) && (p->group || !getenv("SLURM_JOB_NODELIST"));
+}
+
+void env_fill(const struct srun *s, const struct part *p, struct envlist *e)
+{
 	load_user(s, e);
-	if (s->job && (s->is_own_job || !in || strtoul(in, NULL, 10) != s->job_id)) {
-		jobenv_add(e, s->job, JOBENV_SRUN, conf_str(s->conf, CONF_ClusterName), conf_path(s->conf));
-		if (!s->o.desc->has_mem_per_cpu)
+	if (p->job && is_elsewhere(s, p)) {
+		jobenv_add(e, p->job, JOBENV_SRUN, conf_str(s->conf, CONF_ClusterName), conf_path(s->conf));
+		if (!p->o->desc->has_mem_per_cpu)
 			envlist_unset(e, "SLURM_MEM_PER_CPU");
 		envlist_unset(e, "SLURM_HINT");
 		if (s->o.desc->work_dir && s->is_own_job)
@@ -66,12 +74,13 @@ void env_fill(const struct srun *s, struct envlist *e)
 		if (s->o.desc->alloc_node && s->is_own_job)
 			envlist_set(e, "SLURM_SUBMIT_HOST", s->o.desc->alloc_node);
 	}
-	if (s->job) {
-		jobenv_add_owner(e, s->job);
-		if (s->job->group)
-			envlist_set(e, "SLURM_JOB_GROUP", s->job->group);
+	if (p->job) {
+		jobenv_add_owner(e, p->job);
+		if (p->job->group)
+			envlist_set(e, "SLURM_JOB_GROUP", p->job->group);
 	}
-	set_options(s, e);
+	het_env(s, p, e);
+	set_options(p->o, e);
 	set_distribution(s, e);
 	envlist_setf(e, "SRUN_DEBUG", "%d", (int)(s->o.quiet ? LOG_L_ERROR : LOG_L_INFO + s->o.verbose));
 	if (s->o.mpi && !str_eq(s->o.mpi, "none"))

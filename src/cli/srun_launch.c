@@ -147,9 +147,9 @@ static uint32_t tree_width(const struct srun *s)
 	return n > 0 && n < 65536 ? (uint32_t)n : 16;
 }
 
-static void fill_rest(struct srun *s, Pb__LaunchSpec *m)
+static void fill_rest(struct srun *s, const struct part *p, Pb__LaunchSpec *m)
 {
-	const Pb__JobDesc *d = s->o.desc;
+	const Pb__JobDesc *d = p->o->desc;
 	const char *propagate = s->o.propagate ? s->o.propagate : conf_str(s->conf, CONF_PropagateResourceLimits);
 	enum log_level level;
 	m->cwd = d->work_dir;
@@ -178,25 +178,28 @@ static void fill_rest(struct srun *s, Pb__LaunchSpec *m)
 	}
 }
 
-/* Lives as long as the process. 0 or an exit code; `hash` is of the packed message. */
-static int spec_fill(struct srun *s, Pb__LaunchSpec *m, uint8_t hash[32])
+/* Lives as long as the process. 0 or an exit code. */
+static int spec_fill(struct srun *s, struct part *p)
 {
-	static struct envlist e;
-	env_fill(s, &e);
-	m->cred = s->step->cred;
-	m->argv = s->argv;
-	m->n_argv = (size_t)s->argc;
+	struct envlist e = ENVLIST_INIT;
+	Pb__LaunchSpec *m = &p->spec;
+	pb__launch_spec__init(m);
+	env_fill(s, p, &e);
+	m->cred = p->step->cred;
+	m->argv = p->argv;
+	m->n_argv = (size_t)p->argc;
 	m->env = e.var;
 	m->n_env = e.count;
 	fill_io(s, m);
-	fill_rest(s, m);
+	fill_rest(s, p, m);
+	het_spec(s, p);
 	int code = s->o.multi_prog ? multi_read(s, s->argv[0], &m->multi_prog, &m->n_multi_prog) : 0;
 	if (code)
 		return code;
 	size_t len = pb__launch_spec__get_packed_size(m);
 	uint8_t *data = xmalloc(len);
 	pb__launch_spec__pack(m, data);
-	wire_hash(data, len, hash);
+	wire_hash(data, len, p->hash);
 	free(data);
 	return 0;
 }
@@ -267,9 +270,6 @@ static void tell_launch(const struct srun *s, const struct node_info *n)
 	bitset_destroy(set);
 }
 
-/* What is launched, kept for nodes that have to be asked again. */
-static struct { Pb__LaunchSpec spec; uint8_t hash[32]; } launch;
-
 static void launch_one(struct srun *s, struct node_info *n)
 {
 	struct error err = { 0 };
@@ -277,10 +277,10 @@ static void launch_one(struct srun *s, struct node_info *n)
 	int timeout = s->o.msg_timeout_sec ? (int)s->o.msg_timeout_sec * 1000 : LAUNCH_TIMEOUT_MS;
 	n->retry_ms = 0;
 	tell_launch(s, n);
-	int rc = wire_client_open(client_auth(s->client), n->row->addr, (uint16_t)n->row->port, timeout, launch.hash, &n->launch, &err);
+	int rc = wire_client_open(client_auth(s->client), n->row->addr, (uint16_t)n->row->port, timeout, n->part->hash, &n->launch, &err);
 	bool opened = !rc;
 	if (!rc)
-		rc = wire_send(n->launch, RPC_D_LAUNCH, &launch.spec.base, &seq, &err);
+		rc = wire_send(n->launch, RPC_D_LAUNCH, &n->part->spec.base, &seq, &err);
 	if (rc) {
 		wire_client_close(n->launch);
 		n->launch = NULL;
@@ -302,8 +302,9 @@ void launch_again(struct srun *s, uint64_t now)
 
 int launch_send(struct srun *s)
 {
-	pb__launch_spec__init(&launch.spec);
-	int code = spec_fill(s, &launch.spec, launch.hash);
+	int code = 0;
+	for (size_t i = 0; !code && i < s->parts; i++)
+		code = spec_fill(s, &s->part[i]);
 	for (size_t i = 0; !code && i < s->node_count; i++)
 		launch_one(s, &s->node[i]);
 	return code;

@@ -171,7 +171,12 @@ int submit_send(struct client *c, const struct jobopt *o, const struct script *s
 		req.env = env->var;
 		req.n_env = env->count;
 	}
+	for (const struct jobopt *p = o->next; p; p = p->next) {
+		req.more = xrealloc(req.more, (req.n_more + 1) * sizeof(*req.more));
+		req.more[req.n_more++] = p->desc;
+	}
 	rc = client_call(c, RPC_SUBMIT, &req.base, 0, &rsp, err);
+	free(req.more);
 	if (rc == 0)
 		*ret = (Pb__SubmitRsp *)rsp;
 	return rc;

@@ -189,6 +189,8 @@ const struct core_job *core_job_next(const struct core *c, uint64_t *cursor);
 uint32_t core_job_id(const struct core_job *j);
 /* How the tasks of a running step lie on its nodes; freed with free_unpacked. NULL: no such step. */
 Pb__StepLayout *core_step_layout(const struct core *c, uint32_t job_id, uint32_t step_id);
+/* The first component, of a heterogeneous job; else 0. */
+uint32_t core_job_leader(const struct core_job *j);
 uint32_t core_job_uid(const struct core_job *j);
 bool core_job_is_finished(const struct core_job *j);
 bool core_job_is_running(const struct core_job *j);

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "ctld/cred.h"
 #include "ctld/ident.h"
+#include "ctld/replies.h"
 #include "wire/sign.h"
 
 #define KEYS_MAX 2
@@ -227,6 +228,7 @@ Pb__SignedBatch *cred_batch(struct ctld *d, const Pb__JobRecord *job, const stru
 	b.has_boot_time = b.has_slurmd_start_time = true;
 	b.boot_time = at->boot_time;
 	b.slurmd_start_time = at->slurmd_start_time;
+	b.n_het = reply_components(d, job->job_id, &b.het);
 	b.script = s->script;
 	b.n_env = s->n_env;
 	b.env = s->env;
@@ -239,5 +241,8 @@ Pb__SignedBatch *cred_batch(struct ctld *d, const Pb__JobRecord *job, const stru
 	r->signature.data = xmalloc(crypto_sign_BYTES);
 	sign_make(SIGN_BATCH, r->batch.data, r->batch.len, d->cred->secret, r->signature.data);
 	pb__script_rsp__free_unpacked(s, NULL);
+	for (size_t i = 0; i < b.n_het; i++)
+		pb__job_record__free_unpacked(b.het[i], NULL);
+	free(b.het);
 	return r;
 }

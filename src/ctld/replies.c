@@ -1,4 +1,5 @@
 /* replies.c - see replies.h */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,25 @@ static void add_addrs(struct ctld *d, Pb__AllocInfo *a, const char *nodes)
 	hostlist_fini(&hl);
 }
 
+size_t reply_components(struct ctld *d, uint32_t job_id, Pb__JobRecord ***ret)
+{
+	uint32_t *id = NULL;
+	size_t n = 0, made = 0;
+	char text[16];
+	*ret = NULL;
+	snprintf(text, sizeof text, "%u", job_id);
+	if (core_job_resolve(d->core, text, &id, &n) < 0 || n < 2 || core_job_leader(core_job_find(d->core, job_id)) != job_id)
+		n = 0; /* no heterogeneous job's leader */
+	*ret = xcalloc(n + 1, sizeof **ret);
+	for (size_t i = 0; i < n; i++) {
+		Pb__JobRecord *r = reply_record(d, core_job_find(d->core, id[i]));
+		if (r)
+			(*ret)[made++] = r;
+	}
+	free(id);
+	return made;
+}
+
 Pb__AllocInfo *reply_alloc(struct ctld *d, uint32_t job_id)
 {
 	const struct core_job *j = core_job_find(d->core, job_id);
@@ -56,6 +76,21 @@ Pb__AllocInfo *reply_alloc(struct ctld *d, uint32_t job_id)
 	pb__alloc_info__init(a);
 	a->job = r;
 	add_addrs(d, a, r->alloc->nodes);
+	Pb__JobRecord **more;
+	size_t n = reply_components(d, job_id, &more);
+	a->het = xcalloc(n + 1, sizeof *a->het);
+	for (size_t i = 0; i < n; i++) {
+		Pb__AllocInfo *k = i && more[i]->alloc ? xmalloc(sizeof *k) : NULL;
+		if (!k) { /* the first stands above already */
+			pb__job_record__free_unpacked(more[i], NULL);
+			continue;
+		}
+		pb__alloc_info__init(k);
+		k->job = more[i];
+		add_addrs(d, k, k->job->alloc->nodes);
+		a->het[a->n_het++] = k;
+	}
+	free(more);
 	return a;
 }
 

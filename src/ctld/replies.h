@@ -10,6 +10,8 @@ void reply_caller(struct ctld *d, const struct wire_req *req, const struct ident
 /* The job's record, unpacked. */
 Pb__JobRecord *reply_record(struct ctld *d, const struct core_job *j);
 /* Record and node addresses of a job that has nodes; NULL when it has none. */
+/* Records of all components of a heterogeneous job, by its leader's id; none for other jobs. The caller's to free. */
+size_t reply_components(struct ctld *d, uint32_t job_id, Pb__JobRecord ***ret);
 Pb__AllocInfo *reply_alloc(struct ctld *d, uint32_t job_id);
 void reply_alloc_free(Pb__AllocInfo *a);
 /* Ask the core for a step; withdrawn when the caller goes away. finish must begin with wire_req_on_gone(c->req, NULL, NULL). */

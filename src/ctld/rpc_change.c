@@ -87,6 +87,8 @@ static void submit_go(struct ctld *d, const struct ident *id, void *arg)
 	ev.submit.idem_key = m->idem_key.data;
 	ev.submit.idem_hash = hash;
 	ev.submit.first_step = m->first_step;
+	ev.submit.more = m->more;
+	ev.submit.more_n = m->n_more;
 	ev.submit.test_only = m->test_only;
 	ev.submit.has_script = m->has_script;
 	d->submits++;

@@ -351,7 +351,7 @@ void rpc_script(struct ctld *d, struct wire_req *req)
 		rsp.code = ESLURM_ACCESS_DENIED;
 	} else {
 		Pb__JobRecord *r = reply_record(d, j);
-		int rc = scripts_get(d, m->job_id, r ? r->array_job_id : 0, &data, &len, &err);
+		int rc = scripts_get(d, m->job_id, r ? r->has_het_job_id ? r->het_job_id : r->array_job_id : 0, &data, &len, &err);
 		if (r)
 			pb__job_record__free_unpacked(r, NULL);
 		if (!rc) {

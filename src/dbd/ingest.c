@@ -29,8 +29,10 @@ static int job_put(struct db *d, int64_t cluster, const Pb__DbdEvent *e, const P
 {
 	sqlite3_stmt *st = db_ready(d, ST_JOB_PUT);
 	const Pb__JobDesc *desc = j->desc;
-	const int64_t number[] = { cluster, j->job_id, (int64_t)j->submit_time, j->restarts, (int64_t)e->seq, j->has_array_job_id ? (int64_t)j->array_job_id : -1,
-				   j->has_array_task_id ? (int64_t)j->array_task_id : -1 };
+	/* A component of a heterogeneous job is found as a task of an array is: by the id of the whole, and which one. */
+	int64_t whole = j->has_het_job_id ? (int64_t)j->het_job_id : j->has_array_job_id ? (int64_t)j->array_job_id : -1;
+	int64_t which = j->has_het_job_id ? (int64_t)j->het_offset : j->has_array_task_id ? (int64_t)j->array_task_id : -1;
+	const int64_t number[] = { cluster, j->job_id, (int64_t)j->submit_time, j->restarts, (int64_t)e->seq, whole, which };
 	for (int i = 0; i < 7; i++)
 		if (i < 5 || number[i] >= 0)
 			sqlite3_bind_int64(st, i + 1, number[i]);

@@ -73,7 +73,7 @@ static int where_id(struct where *w, const char *id, struct error *err)
 	if (end == id || errno || job > UINT32_MAX || (*end && !strchr("._+", *end)))
 		return error_set(err, ESLURM_INVALID_JOB_ID, "Invalid job id specified: %s", id);
 	const int64_t both[2] = { (int64_t)job, (int64_t)job };
-	if (*end == '_' && isdigit((unsigned char)end[1])) {
+	if ((*end == '_' || *end == '+') && isdigit((unsigned char)end[1])) {
 		const int64_t task[2] = { (int64_t)job, strtol(end + 1, NULL, 10) };
 		where_piece(w, "(array_job_id=? AND array_task_id=?)", task, 2);
 	} else {

@@ -356,6 +356,42 @@ void jobenv_add(struct envlist *e, const Pb__JobRecord *job, enum jobenv_for wha
 	envlist_set(e, "SLURM_JOB_OVERSUBSCRIBE", d && d->has_oversubscribe && d->oversubscribe ? "YES" : "NO");
 }
 
+/* --- components ----------------------------------------------------------------------------------- */
+
+static void add_grouped(struct envlist *e, const char *var, size_t group)
+{
+	static const char *const word[] = { "HET", "PACK" };
+	const char *eq = strchr(var, '=');
+	char name[256];
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(name, sizeof(name), "%.*s_%s_GROUP_%zu", (int)(eq - var), var, word[i], group);
+		envlist_set(e, name, eq + 1);
+	}
+}
+
+void jobenv_add_het(struct envlist *e, Pb__JobRecord *const *job, size_t n, enum jobenv_for what, const bool *tell_mem)
+{
+	static const char *const salloc_only[] = { "SLURM_JOBID=", "SLURM_NNODES=", "SLURM_NODELIST=" };
+
+	for (size_t i = 0; i < n; i++) {
+		struct envlist own = ENVLIST_INIT;
+		jobenv_add(&own, job[i], JOBENV_SALLOC, NULL, NULL);
+		if (tell_mem && !tell_mem[i])
+			envlist_unset(&own, "SLURM_MEM_PER_CPU");
+		for (size_t k = 0; k < own.count; k++) {
+			bool skip = false;
+			for (size_t x = 0; what == JOBENV_BATCH && x < 3; x++)
+				skip = skip || str_starts(own.var[k], salloc_only[x]);
+			if (!skip)
+				add_grouped(e, own.var[k], i);
+		}
+		envlist_fini(&own);
+	}
+	envlist_setf(e, "SLURM_HET_SIZE", "%zu", n);
+	envlist_setf(e, "SLURM_PACK_SIZE", "%zu", n);
+}
+
 /* --- one node ------------------------------------------------------------------------------------- */
 
 /* The part that holds `node`; *ret_index is the node's place in the allocation. */

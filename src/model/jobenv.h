@@ -22,3 +22,6 @@ void jobenv_add_batch(struct envlist *e, const Pb__JobRecord *job, int pid);
 char *jobenv_counts(const uint32_t *count, size_t n);
 /* Tasks on each node of the allocation, in node order: ret has room for the nodes. Returns how many nodes. */
 size_t jobenv_tasks(const Pb__JobRecord *job, uint32_t *ret, size_t max);
+/* Of a heterogeneous job: the variables of each component with "_HET_GROUP_0" (and, as the reference, "_PACK_GROUP_0") behind their names, and how many there are.
+ * tell_mem: of component i, is its memory a CPU told? NULL: of all. */
+void jobenv_add_het(struct envlist *e, Pb__JobRecord *const *job, size_t n, enum jobenv_for what, const bool *tell_mem);

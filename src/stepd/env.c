@@ -136,8 +136,10 @@ static void torch_number(struct envlist *e, struct str *ours, const char *name, 
 static uint32_t rendezvous_port(const struct step *s)
 {
 	uint32_t h = 2166136261u;
-	for (size_t i = 0; i < s->cred->nonce.len; i++)
-		h = (h ^ s->cred->nonce.data[i]) * 16777619u;
+	/* The parts of a step over several components have nonces of their own, but one key. */
+	const ProtobufCBinaryData *seed = s->spec->het && s->spec->io_key.len ? &s->spec->io_key : &s->cred->nonce;
+	for (size_t i = 0; i < seed->len; i++)
+		h = (h ^ seed->data[i]) * 16777619u;
 	return PORT_FIRST + h % PORT_COUNT;
 }
 
@@ -187,6 +189,8 @@ void env_prepare(const struct step *s)
 	if (s->batch) {
 		envlist_load(&common, s->batch->env, s->batch->n_env);
 		jobenv_add(&common, job, JOBENV_BATCH, s->start->cluster, path);
+		if (s->batch->n_het)
+			jobenv_add_het(&common, s->batch->het, s->batch->n_het, JOBENV_BATCH, NULL);
 		jobenv_add_node(&common, job, s->node);
 		gpus_batch(s, &common);
 		envlist_set(&common, "HOSTNAME", s->node);

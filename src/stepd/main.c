@@ -72,6 +72,31 @@ static void name_step(struct step *s)
 	}
 }
 
+/* A step over several components of a heterogeneous job: from here on the layout is that of all parts, of which ours is one; what we may use here is what slurmctld
+ * has signed. The layout comes from the user: it only says which ranks run where. False: it does not fit ours. */
+static bool part_take(struct step *s)
+{
+	const Pb__HetStep *h = s->spec->het;
+	uint64_t at = (uint64_t)h->first_node + s->start->node_index, tasks = 0;
+	const Pb__StepNode *mine = at < h->layout->n_node ? h->layout->node[at] : NULL;
+	if (!mine || strcmp(mine->name, s->node) || mine->n_task_ids != s->here->n_task_ids)
+		return false;
+	for (size_t i = 0; i < h->layout->n_node; i++) {
+		tasks += h->layout->node[i]->n_task_ids;
+		for (size_t k = 0; k < h->layout->node[i]->n_task_ids; k++)
+			if (h->layout->node[i]->task_ids[k] >= h->layout->num_tasks)
+				return false;
+	}
+	if (tasks != h->layout->num_tasks)
+		return false;
+	for (size_t i = 0; i < mine->n_task_ids; i++)
+		s->here->task_ids[i] = mine->task_ids[i];
+	s->cred->layout = h->layout;
+	s->start->node_index = (uint32_t)at;
+	s->whole_job = h->job_id;
+	return true;
+}
+
 static void step_init(struct step *s, Pb__StepdStart *start)
 {
 	s->start = start;
@@ -88,6 +113,9 @@ static void step_init(struct step *s, Pb__StepdStart *start)
 	for (size_t i = 0; i < layout->n_node; i++)
 		if (!strcmp(layout->node[i]->name, s->node))
 			s->here = layout->node[i];
+	s->whole_job = s->job_id;
+	if (s->spec && s->spec->het && s->here && !part_take(s))
+		s->here = NULL;
 	name_step(s);
 	s->note = mmap(NULL, sizeof *s->note, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (s->note == MAP_FAILED)

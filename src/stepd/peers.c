@@ -167,7 +167,7 @@ static void frame_add(struct edge *e, uint8_t type, uint32_t to, uint32_t from, 
 static void proof(const struct step *s, uint32_t from, uint32_t to, uint8_t ret[PROOF_LEN])
 {
 	char text[128];
-	int n = snprintf(text, sizeof text, "peer %u.%u %u to %u", s->job_id, s->step_id, from, to);
+	int n = snprintf(text, sizeof text, "peer %u.%u %u to %u", s->whole_job, s->step_id, from, to);
 	crypto_auth(ret, (const uint8_t *)text, (size_t)n, s->spec->io_key.data);
 }
 

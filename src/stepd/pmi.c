@@ -496,7 +496,7 @@ int pmi_prepare(struct step *s)
 {
 	pmi.client = xcalloc(s->tasks + 1, sizeof *pmi.client);
 	pmi.mapping = mapping_make(s);
-	snprintf(pmi.job, sizeof pmi.job, "%u.%u", s->job_id, s->step_id);
+	snprintf(pmi.job, sizeof pmi.job, "%u.%u", s->whole_job, s->step_id);
 	for (size_t i = 0; i < s->spec->n_mpi_preput; i++) {
 		char *pair = xstrdup(s->spec->mpi_preput[i]), *eq = strchr(pair, '=');
 		if (eq)

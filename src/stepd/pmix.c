@@ -180,7 +180,7 @@ static char *job_text(const struct step *s, size_t *ret_n)
 {
 	const Pb__StepLayout *l = s->cred->layout;
 	struct str out = STR_INIT;
-	str_addf(&out, "slurm.pmix.%u.%u%c%u%c%u%c%zu%c%s%c", s->job_id, s->step_id, 0, s->start->node_index, 0, l->num_tasks, 0, l->n_node, 0, px.dir, 0);
+	str_addf(&out, "slurm.pmix.%u.%u%c%u%c%u%c%zu%c%s%c", s->whole_job, s->step_id, 0, s->start->node_index, 0, l->num_tasks, 0, l->n_node, 0, px.dir, 0);
 	for (size_t i = 0; i < l->n_node; i++) {
 		str_addf(&out, "%s%c", l->node[i]->name, 0);
 		for (size_t k = 0; k < l->node[i]->n_task_ids; k++)

@@ -43,10 +43,11 @@ enum contain_kind { CONTAIN_TREE, CONTAIN_CGROUP };
 struct step {
 	uv_loop_t loop;
 	Pb__StepdStart *start;
-	const Pb__StepCred *cred;
+	Pb__StepCred *cred;
 	const Pb__LaunchSpec *spec;     /* a step; else NULL */
 	const Pb__BatchLaunch *batch;   /* a batch script; else NULL */
-	const Pb__StepNode *here;       /* our part of the layout */
+	Pb__StepNode *here;             /* our part of the layout */
+	uint32_t whole_job;             /* as job_id; of a heterogeneous job the first component's */
 	uint32_t job_id, step_id, uid, gid;
 	const char *node;
 	char name[48];                  /* "5.batch", "5.0" */
