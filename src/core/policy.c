@@ -109,7 +109,7 @@ static void reserve(struct core *c, struct core_job *j)
 static void promises_drop_old(struct core *c)
 {
 	for (uint32_t i = c->promise_n; i > 0; i--)
-		if (c->promises[i - 1]->old)
+		if (i <= c->promise_n && c->promises[i - 1]->old) /* those of a heterogeneous job go together */
 			promise_drop(c, c->promises[i - 1]->job);
 }
 
