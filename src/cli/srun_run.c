@@ -58,6 +58,8 @@ void run_abort(struct srun *s)
 		log_info("Job step aborted: Waiting up to %u seconds for job step to finish.", (unsigned)(patience / 1000));
 }
 
+#define ASK_MS 2000
+
 void run_terminate(struct srun *s, int number)
 {
 	uint64_t now = srun_now_ms();
@@ -72,6 +74,31 @@ static void force_end(struct srun *s)
 	log_info("forcing job termination");
 	run_abort(s);
 	run_terminate(s, SIGKILL);
+}
+
+/* SIGTERM and its like, as when the whole job is ended: then the tasks have their own signals and KillWait, and slurmctld, which knows, leaves it at that;
+ * else it kills the step. */
+static void force_end_asked(struct srun *s)
+{
+	Pb__KillReq req = PB__KILL_REQ__INIT;
+	ProtobufCMessage *msg = NULL;
+	struct error err = { 0 };
+	char id[32], *ids[1] = { id };
+	snprintf(id, sizeof(id), "%u.%u", s->job_id, s->step_id);
+	req.id = ids;
+	req.n_id = 1;
+	req.has_signal = true;
+	req.signal = SIGKILL;
+	if (!s->client || client_call(s->client, RPC_KILL, &req.base, ASK_MS, &msg, &err) < 0) {
+		force_end(s);
+		return;
+	}
+	protobuf_c_message_free_unpacked(msg, NULL);
+	log_info("forcing job termination");
+	run_abort(s);
+	s->is_terminating = true;
+	s->kill_at_ms = 0;
+	s->give_up_at_ms = srun_now_ms() + kill_wait_ms(s) + 2000;
 }
 
 /* --- signals ----------------------------------------------------------------------------------------- */
@@ -123,7 +150,7 @@ static void signal_take(struct srun *s, int number)
 	case SIGTERM:
 	case SIGQUIT:
 	case SIGHUP:
-		force_end(s);
+		force_end_asked(s);
 		break;
 	case SIGWINCH:
 		tty_resize(s);
