@@ -12,7 +12,7 @@
 
 #include "core/reserve.h"
 
-#define LAUNCH_RETRIES 5
+#define LAUNCH_RETRIES 5       /* where MaxBatchRequeue is not said */
 #define BACKOFF_SEC 5
 #define LOST_BATCH_SEC 30
 
@@ -494,7 +494,7 @@ void job_launch_failed(struct core *c, struct core_job *j, uint32_t node, const 
 		job_end(c, j, PB__JOB_STATE__FAILED, 0);
 		return;
 	}
-	if (j->restarts >= LAUNCH_RETRIES || !(drain || again)) {
+	if (j->restarts >= (c->params.max_batch_requeue ? c->params.max_batch_requeue : LAUNCH_RETRIES) || !(drain || again)) {
 		j->hold = REASON_LAUNCH_FAILED_HELD;
 		xstr_set(&x->wait_text, x->why);
 		job_requeue(c, j, true, 0, 0);

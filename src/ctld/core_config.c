@@ -109,6 +109,7 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->return_to_service = num(c, CONF_ReturnToService);
 	p->requeue_delay_sec = sched_opt(c, "requeue_delay", 120);
 	p->job_requeue = conf_num(c, CONF_JobRequeue) != 0;
+	p->max_batch_requeue = (uint32_t)conf_num(c, CONF_MaxBatchRequeue);
 	select_params(c, p);
 	p->backfill = !conf_str(c, CONF_SchedulerType) || str_eq_nocase(conf_str(c, CONF_SchedulerType), "sched/backfill");
 	p->bf_window_min = sched_opt(c, "bf_window", 1440);
