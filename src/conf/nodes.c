@@ -254,7 +254,7 @@ int conf_down_line(struct conf *c, const struct conf_line *l, struct error *err)
 	for (size_t i = 0; !rc && i < hl.count; i++) {
 		Pb__NodeRecord *n = conf_node_find(c, hl.name[i]);
 		if (!n) {
-			rc = conf_line_error(l, CONF_Down_DownNodes, ENOENT, err, "DownNodes names node %s, which is not defined", hl.name[i]);
+			rc = conf_line_error(l, CONF_Down_DownNodes, EINVAL, err, "DownNodes names node %s, which is not defined", hl.name[i]);
 			break;
 		}
 		xstr_set(&n->conf_state, state ? state : "DOWN");

@@ -47,7 +47,7 @@ static int name_mark(struct conf *c, const struct conf_line *l, const char *name
 			return nodeset_mark(c, l, &c->nodeset[i], depth, set, err);
 	long i = conf_node_index(c, name);
 	if (i < 0)
-		return conf_line_error(l, CONF_Part_Nodes, ENOENT, err, "partition %s names node %s, which is not defined", l->value[0], name);
+		return conf_line_error(l, CONF_Part_Nodes, EINVAL, err, "partition %s names node %s, which is not defined", l->value[0], name);
 	bitset_set(set, (uint32_t)i);
 	return 0;
 }

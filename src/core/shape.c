@@ -446,10 +446,11 @@ static void explain(struct core *c, struct shape *s, const struct core_part *p, 
 	want_cpus = s->min_cpus > want_cpus ? s->min_cpus : want_cpus;
 	want_gpus = want_gpus ? want_gpus : gpu_count(c, &s->task);
 	int code = ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE;
-	if (want_mem > mem)
-		error_set(err, code, "%llu MiB of memory a node are asked for, the largest node of partition \"%s\" has %llu MiB", (unsigned long long)want_mem, p->rec->name, (unsigned long long)mem);
-	else if (want_cpus > cpus)
+	/* Memory after CPUs: it may only be the default for each of them. */
+	if (want_cpus > cpus)
 		error_set(err, code, "%u CPUs on one node are asked for, the largest node of partition \"%s\" has %u", want_cpus, p->rec->name, cpus);
+	else if (want_mem > mem)
+		error_set(err, code, "%llu MiB of memory a node are asked for, the largest node of partition \"%s\" has %llu MiB", (unsigned long long)want_mem, p->rec->name, (unsigned long long)mem);
 	else if (want_gpus > gpus)
 		error_set(err, code, "%u GPUs on one node are asked for, nodes of partition \"%s\" have at most %u", want_gpus, p->rec->name, gpus);
 	else if (s->prefer)

@@ -115,6 +115,15 @@ def test_bad_configuration_is_refused_and_the_old_stays(cluster):
     assert re.search(r"^KillWait\s+= 7 sec$", cluster.out("scontrol show config"), re.M)
 
 
+def test_reconfigure_with_an_unknown_node_says_where(cluster):
+    cluster.run("cp $SLURM_CONF saved && echo PartitionName=odd Nodes=node-99 >> $SLURM_CONF")
+    line = len(cluster.read("../c/etc/slurm.conf").splitlines())
+    result = cluster.run("scontrol reconfigure", check=False)
+    cluster.run("cp saved $SLURM_CONF && scontrol reconfigure")
+    assert result.rc == 1 and result.err.startswith("slurm_reconfigure error: Invalid argument\n")
+    assert result.err.endswith(f"/slurm.conf:{line}:25: partition odd names node node-99, which is not defined\n"), result
+
+
 def test_host_lists(cluster):
     assert cluster.out("scontrol show hostnames node-[42,49-51]").split() == ["node-42", "node-49", "node-50", "node-51"]
     assert cluster.out("scontrol show hostlist a1,a2,a4") == "a[1-2,4]"
