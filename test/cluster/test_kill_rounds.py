@@ -3,6 +3,7 @@ left: no process, no held CPU or GPU, no stuck node, no file in the spool (R46).
 
 The seed is printed; BERTH_KILL_SEED takes it again, BERTH_KILL_ROUNDS (default 1) says how many rounds.
 """
+import datetime
 import glob
 import os
 import random
@@ -29,6 +30,7 @@ class Round:
     def __init__(self, cluster, seed):
         self.cluster, self.seed, self.random = cluster, seed, random.Random(seed)
         self.acked, self.cancelled, self.sruns, self.killed_steps, self.kills = [], set(), [], set(), {}
+        self.told = []
         self.lock, self.stop = threading.Lock(), threading.Event()
 
     def submitter(self, seed):
@@ -80,12 +82,14 @@ class Round:
                     pass
             return
         name = what if what != "slurmd" else f"node-{self.random.randint(1, NODES)}"
+        self.told.append(f"{datetime.datetime.now().isoformat(timespec='milliseconds')} kill -9 {name}")
         pid = self.cluster.out(f"berth status | awk '$1 == \"{name}\" {{ print $3 }}'")
         if not pid.isdigit():
             return
         os.kill(int(pid), signal.SIGKILL)
         time.sleep(pause)
         self.cluster.wait(f"{name} starts again", lambda: self.cluster.berth(f"start {name}", check=False).rc == 0)
+        self.told.append(f"{datetime.datetime.now().isoformat(timespec='milliseconds')} {name} is started")
 
     def play(self):
         with open(os.path.join(self.cluster.work, "job.sh"), "w") as f:
@@ -108,7 +112,7 @@ class Round:
 
     def story(self, job):
         """What the daemons' logs say of a job that went wrong."""
-        return self.cluster.run(f"grep -wE '(JobId=|job |StepId=){job}' $BERTH_DIR/log/*.log | sed \"s,$BERTH_DIR/log/,,\" | sort -t'[' -k2; squeue -a -j {job}; sacct -D -j {job} -o jobid,state,start,end,nodelist",
+        return "\n".join(self.told) + "\n" + self.cluster.run(f"grep -wE '(JobId=|job |StepId=|step ){job}|registered|version' $BERTH_DIR/log/*.log | sed \"s,$BERTH_DIR/log/,,\" | sort -t'[' -k2; squeue -a -j {job}; sacct -D -j {job} -o jobid,state,start,end,nodelist",
                                 check=False).out
 
     def check_jobs(self):
