@@ -40,7 +40,7 @@ static uint16_t node_port;
 static pid_t slurmd_pid;
 static uint8_t pub[crypto_sign_PUBLICKEYBYTES], secret[crypto_sign_SECRETKEYBYTES];
 
-static struct { size_t registrations, steps_alive, n; Pb__NodeEvent *event[EVENTS]; char problem[256]; } seen;
+static struct { size_t registrations, steps_alive, n; uint32_t alive_restarts; Pb__NodeEvent *event[EVENTS]; char problem[256]; } seen;
 static struct { bool done; int code; size_t pids; char detail[512]; } answer;
 static bool hold_registration;
 static struct wire_req *registration;      /* held back */
@@ -56,6 +56,7 @@ static void on_call(struct wire_req *req, void *arg)
 		rsp.key = keys, rsp.n_key = 1;
 		seen.registrations++;
 		seen.steps_alive = m->n_step;
+		seen.alive_restarts = m->n_step ? m->step[0]->restarts : 0;
 		if (hold_registration) {
 			registration = req;
 			return;
@@ -547,6 +548,41 @@ static void test_both_killed(void **state)
 	terminate(12);
 }
 
+/* A slurmstepd that ends after a new slurmd has found it and before it says who it is: stopped here, its completion written in its place. */
+static void test_ends_while_adopted(void **state)
+{
+	(void)state;
+	run = 2;
+	assert_int_equal(call_again(RPC_D_BATCH, &batch_make(13, "#!/bin/sh\necho $PPID > ppid13; : > ready13\nsleep 100\n", 60)->base), 0);
+	run = 0;
+	WAIT_FOR(access(xasprintf("%s/ready13", dir), F_OK) == 0);
+	pid_t stepd = atoi(file_text("ppid13"));
+	slurmd_stop(SIGKILL);
+	kill(stepd, SIGSTOP);
+	slurmd_start();
+	assert_int_equal(seen.steps_alive, 1);
+	assert_int_equal(seen.alive_restarts, 2);
+	Pb__StepdEvent end = PB__STEPD_EVENT__INIT;
+	uint8_t buf[128];
+	end.kind = PB__STEPD_EVENT__KIND__DONE;
+	end.has_status = end.has_batch = end.batch = end.has_restarts = end.has_uid = true;
+	end.status = 6 << 8;
+	end.restarts = 2;
+	end.uid = geteuid();
+	char *name = xasprintf("spool/done.13.%u", STEP_ID_BATCH);
+	write_file(name, (char *)buf, pb__stepd_event__pack(&end, buf), 0600);
+	kill(stepd, SIGKILL);
+	WAIT_FOR(event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 13));
+	const Pb__NodeEvent *e = event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 13);
+	assert_true(WEXITSTATUS(e->status) == 6 && e->restarts == 2);
+	run = 2;
+	assert_int_equal(call_again(RPC_D_BATCH, &batch_make(13, "#!/bin/sh\n: > again13\n", 60)->base), -EEXIST);
+	run = 0;
+	assert_true(access(xasprintf("%s/again13", dir), F_OK) < 0);
+	terminate(13);
+	free(name);
+}
+
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 /* As slurmctld does: what was not answered is sent again; what could not begin is begun again. */
 static void job_to_its_end(uint32_t job_id, int code, const Pb__SignedBatch *b, const char *script)
@@ -617,6 +653,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_registers), cmocka_unit_test(test_batch), cmocka_unit_test(test_refusals), cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_launch_before_key), cmocka_unit_test(test_terminate), cmocka_unit_test(test_late_orders), cmocka_unit_test(test_stepd_killed), cmocka_unit_test(test_prolog_fails), cmocka_unit_test(test_step_launch),
 		cmocka_unit_test(test_both_killed),
+		cmocka_unit_test(test_ends_while_adopted),
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__   /* whose runtime wants to be loaded first */
 		cmocka_unit_test(test_killed_during_launch),
 #endif

@@ -185,6 +185,15 @@ static void step_clean(struct node_step *st)
 	}
 }
 
+/* Whose step it is, and of which run of the job: told by slurmstepd, or by what it left. */
+static void step_know(struct node_step *st, const Pb__StepdEvent *e)
+{
+	st->known = true;
+	st->uid = e->uid;
+	st->batch = e->batch;
+	st->restarts = e->restarts;
+}
+
 static void step_gone(struct node_step *st)
 {
 	struct noded *n = st->node;
@@ -199,6 +208,8 @@ static void step_gone(struct node_step *st)
 		step_clean(st);
 		done_by_will(n, st->job_id, st->step_id);
 	}
+	if (event && !st->known)
+		step_know(st, event);
 	jobs_step_end(n, st, event);
 	ping_step_told(n);
 	stat_told(st, NULL);
@@ -229,10 +240,7 @@ static void step_told(struct node_step *st, const Pb__StepdEvent *e)
 	if (e->kind != PB__STEPD_EVENT__KIND__PIDS)
 		return;
 	bool first = !st->known;
-	st->known = true;
-	st->uid = e->uid;
-	st->batch = e->batch;
-	st->restarts = e->restarts;
+	step_know(st, e);
 	st->pids = xrealloc(st->pids, (e->n_pid + 1) * sizeof *st->pids);
 	st->tasks = xrealloc(st->tasks, (e->n_task + 1) * sizeof *st->tasks);
 	memcpy(st->pids, e->pid, e->n_pid * sizeof *st->pids);
@@ -476,11 +484,8 @@ static void killed_unseen(struct noded *n, uint32_t job_id, uint32_t step_id, bo
 	struct node_step st = { .node = n, .job_id = job_id, .step_id = step_id };
 	Pb__StepdEvent *end = done_read(n, job_id, step_id, ".part");
 	st.batch = step_id == STEP_ID_BATCH;
-	if (end) {
-		st.uid = end->uid;
-		st.restarts = end->restarts;
-		st.known = true;
-	}
+	if (end)
+		step_know(&st, end);
 	log_error("slurmstepd of step %u.%d was killed", job_id, (int)step_id);
 	step_clean(&st);
 	done_by_will(n, job_id, step_id);
@@ -519,6 +524,13 @@ static bool adopt_one(struct noded *n, int dir, uint32_t job_id, uint32_t step_i
 		return false;
 	}
 	struct node_step *st = step_add(n, fd, job_id, step_id);
+	/* It may end before it answers: what it is must be known already, or its end is taken for that of another run. */
+	Pb__StepdEvent *will = done_read(n, job_id, step_id, ".part");
+	if (will) {
+		step_know(st, will);
+		jobs_step_adopted(n, st);
+		pb__stepd_event__free_unpacked(will, NULL);
+	}
 	order.kind = kill ? PB__STEPD_ORDER__KIND__TERMINATE : PB__STEPD_ORDER__KIND__STATUS;
 	log_info("adopted step %u.%d", job_id, (int)step_id);
 	steps_order(st, &order);
@@ -549,7 +561,8 @@ static void adopt_done(struct noded *n, int dir, const char *name, uint32_t job_
 		(void)unlinkat(dir, name, 0);
 		return;
 	}
-	struct node_step st = { .node = n, .job_id = job_id, .step_id = step_id, .uid = event->uid, .batch = event->batch, .restarts = event->restarts };
+	struct node_step st = { .node = n, .job_id = job_id, .step_id = step_id };
+	step_know(&st, event);
 	jobs_step_end(n, &st, event);
 	pb__stepd_event__free_unpacked(event, NULL);
 }
