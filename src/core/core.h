@@ -195,6 +195,8 @@ uint32_t core_job_leader(const struct core_job *j);
 uint32_t core_job_uid(const struct core_job *j);
 bool core_job_is_finished(const struct core_job *j);
 bool core_job_is_running(const struct core_job *j);
+/* Processes of it or its epilog may still be on its nodes. */
+bool core_job_is_completing(const struct core_job *j);
 /* First partition of the job (for hidden partitions). */
 const char *core_job_partition(const struct core_job *j);
 /* Counts of scheduling passes; a depth is heads tried, a queue the jobs that only lacked room. */

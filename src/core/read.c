@@ -40,6 +40,7 @@ uint32_t core_job_leader(const struct core_job *j) { return j && j->het ? j->het
 uint32_t core_job_uid(const struct core_job *j) { return j->uid; }
 bool core_job_is_finished(const struct core_job *j) { return job_state_is_final(j->state); }
 bool core_job_is_running(const struct core_job *j) { return j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED; }
+bool core_job_is_completing(const struct core_job *j) { return j->flags & JOBF_COMPLETING; }
 uint32_t core_job_blocked(const struct core_job *j) { return j->blocked; }
 const char *core_job_partition(const struct core_job *j) { return j->shape->part_n ? j->shape->part_names[0] : NULL; }
 

@@ -96,7 +96,7 @@ static void add_all(struct ctld *d, struct item_buf *b, const Pb__JobListReq *m)
 	while ((j = core_job_next(d->core, &cursor))) {
 		if (m->has_uid && core_job_uid(j) != m->uid)
 			continue;
-		if (!m->with_finished && core_job_is_finished(j) && !core_job_is_running(j))
+		if (!m->with_finished && core_job_is_finished(j) && !core_job_is_completing(j))
 			continue;
 		if (hidden.n && hidden_has(&hidden, core_job_partition(j)))
 			continue;

@@ -68,6 +68,7 @@ def test_kill_wait(cluster, name):
     cluster.run(f"scancel {job}")
     cluster.wait("its signals", lambda: os.path.exists(f"{cluster.work}/got.{name}") and {"SIGTERM", "SIGCONT"} <= set(cluster.read(f"got.{name}").split()))
     assert cluster.out(f"pgrep -f '^python3 task.py {name}'")                                    # it is still there: KillWait is 5 s
+    assert cluster.out(f"squeue -h -o '%i %t'") == f"{job} CG"
     assert cluster.wait_end(job) == "CANCELLED"
     cluster.wait("it to be killed", lambda: not cluster.out(f"pgrep -f '^python3 task.py {name}' || true"))
 
