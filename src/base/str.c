@@ -52,6 +52,16 @@ void str_add_n(struct str *s, const void *bytes, size_t n)
 void str_add(struct str *s, const char *text) { str_add_n(s, text, strlen(text)); }
 void str_add_c(struct str *s, char c) { str_add_n(s, &c, 1); }
 
+void str_add_u64(struct str *s, uint64_t n)
+{
+	char buf[20];
+	size_t at = sizeof buf;
+	do
+		buf[--at] = (char)('0' + n % 10);
+	while (n /= 10);
+	str_add_n(s, buf + at, sizeof buf - at);
+}
+
 void str_addf(struct str *s, const char *fmt, ...)
 {
 	va_list ap, again;

@@ -3,6 +3,7 @@
  * and gives its memory back with str_fini or hands it over with str_take. */
 #pragma once
 #include <stddef.h>
+#include <stdint.h>
 #include <stdbool.h>
 
 struct str {
@@ -18,6 +19,7 @@ void str_reset(struct str *s);                     /* keep the memory, become em
 void str_add(struct str *s, const char *text);
 void str_add_n(struct str *s, const void *bytes, size_t n);
 void str_add_c(struct str *s, char c);
+void str_add_u64(struct str *s, uint64_t n);      /* in decimal */
 void str_addf(struct str *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void str_add_sep(struct str *s, const char *sep, const char *text); /* sep only when not empty */
 void str_reserve(struct str *s, size_t extra);

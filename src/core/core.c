@@ -53,6 +53,7 @@ struct core *core_create(void)
 {
 	struct core *c = xcalloc(1, sizeof *c);
 	c->next_id = 1;
+	c->scratch_fx = effects_create();
 	return c;
 }
 
@@ -90,6 +91,7 @@ void core_destroy(struct core *c)
 		bitset_destroy(set[i]);
 	lists_free(c);
 	future_free(c->future);
+	effects_destroy(c->scratch_fx);
 	void *mem[] = { c->atom_of, c->node, c->weight_order, c->heap, c->unpromised, (void *)c->promises, c->sweep, c->change, c->gain, c->seen, c->timer, (void *)c->params.cluster, (void *)c->params.gres_types, (void *)c->params.tres_extra, (void *)c->params.licenses, c->lic, (void *)c->params.zone.change, c };
 	for (size_t i = 0; i < sizeof mem / sizeof mem[0]; i++)
 		free(mem[i]);

@@ -10,7 +10,7 @@
 
 struct chunk { struct chunk *next; size_t used, size; _Alignas(16) char data[]; };
 struct arena { struct chunk *head; ProtobufCAllocator pb; };
-struct effects { struct core_effect *item; size_t count, cap; struct arena arena; };
+struct effects { struct core_effect *item; size_t count, cap; struct arena arena; ProtobufCMessage **owned; size_t owned_n, owned_cap; };
 
 void *arena_alloc(struct arena *a, size_t size)
 {
@@ -74,8 +74,21 @@ static void arena_reset(struct arena *a, bool all)
 struct effects *effects_create(void) { return xcalloc(1, sizeof(struct effects)); }
 struct arena *effects_arena(struct effects *fx) { return &fx->arena; }
 
+void effects_own(struct effects *fx, ProtobufCMessage *m)
+{
+	fx->owned = xgrow(fx->owned, &fx->owned_cap, fx->owned_n + 1, sizeof(ProtobufCMessage *));
+	fx->owned[fx->owned_n++] = m;
+}
+
+static void owned_free(struct effects *fx)
+{
+	while (fx->owned_n)
+		protobuf_c_message_free_unpacked(fx->owned[--fx->owned_n], NULL);
+}
+
 void effects_reset(struct effects *fx)
 {
+	owned_free(fx);
 	arena_reset(&fx->arena, false);
 	if (fx->cap > 4096) {
 		xfree(fx->item);
@@ -88,6 +101,8 @@ void effects_destroy(struct effects *fx)
 {
 	if (!fx)
 		return;
+	owned_free(fx);
+	free(fx->owned);
 	arena_reset(&fx->arena, true);
 	free(fx->item);
 	free(fx);

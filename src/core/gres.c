@@ -117,7 +117,11 @@ char *bits_text(const uint64_t *bits, uint32_t n)
 		while (i + 1 < n && (bits[(i + 1) / 64] >> ((i + 1) % 64) & 1))
 			i++;
 		str_add_sep(&s, ",", "");
-		str_addf(&s, from == i ? "%u" : "%u-%u", from, i);
+		str_add_u64(&s, from);
+		if (i > from) {
+			str_add_c(&s, '-');
+			str_add_u64(&s, i);
+		}
 	}
 	return s.len ? str_take(&s) : xstrdup("");
 }

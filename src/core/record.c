@@ -24,6 +24,8 @@ char *job_nodes_text(const struct core *c, const struct core_job *j)
 	struct hostlist hl = HOSTLIST_INIT;
 	if (!j->alloc)
 		return j->x ? xstrdup_null(j->x->nodes) : NULL;
+	if (j->alloc->n == 1)
+		return xstrdup(c->node[j->alloc->on[0].node]->name);
 	for (uint32_t i = 0; i < j->alloc->n; i++)
 		hostlist_push(&hl, c->node[j->alloc->on[i].node]->name);
 	char *s = hostlist_compact(&hl);
@@ -96,12 +98,13 @@ static Pb__Alloc *alloc_message(const struct core *c, const struct core_job *j, 
 		Pb__NodeAlloc *p = arena_alloc(a, sizeof *p);
 		const struct core_node *n = c->node[al->on[i].node];
 		uint32_t k = i;
-		for (; k < al->n && (k == i || same_holding(c, al, i, k)); k++)
-			hostlist_push(&hl, c->node[al->on[k].node]->name);
+		while (k < al->n && (k == i || same_holding(c, al, i, k)))
+			k++;
+		for (uint32_t x = i; k > i + 1 && x < k; x++)
+			hostlist_push(&hl, c->node[al->on[x].node]->name);
 		pb__node_alloc__init(p);
-		p->nodes = hostlist_compact(&hl);
-		t = p->nodes;
-		p->nodes = arena_strdup(a, t);
+		t = k == i + 1 ? NULL : hostlist_compact(&hl);
+		p->nodes = arena_strdup(a, t ? t : n->name);
 		free(t);
 		hostlist_fini(&hl);
 		p->cpus = al->on[i].cpus;
@@ -284,14 +287,14 @@ void record_encode(const struct core *c, struct core_job *j)
 	Pb__JobRecord m;
 	char sluid[16];
 	uint8_t small[4096], *buf = small;
-	struct effects *own = effects_create();
-	struct arena *a = effects_arena(own);
+	struct arena *a = effects_arena(c->scratch_fx);
 	pb__job_record__init(&m);
 	(void)shape_tres((struct core *)c, j->shape);
 	record_fill(c, &m, j, sluid, a);
-	char *tres = j->alloc ? license_job_tres((struct core *)c, j, tres_of_alloc(c, j)) : NULL;
-	if (tres)
-		m.tres_alloc = tres;
+	bool known = j->x && j->x->tres_alloc; /* it has just ended (drop_alloc) */
+	char *tres = j->alloc && !known ? license_job_tres((struct core *)c, j, tres_of_alloc(c, j)) : NULL;
+	if (tres || known)
+		m.tres_alloc = tres ? tres : j->x->tres_alloc;
 	size_t len = pb__job_record__get_packed_size(&m);
 	if (len > sizeof small)
 		buf = xmalloc(len);
@@ -300,7 +303,7 @@ void record_encode(const struct core *c, struct core_job *j)
 	if (buf != small)
 		free(buf);
 	free(tres);
-	effects_destroy(own);
+	effects_reset(c->scratch_fx);
 }
 
 Pb__JobRecord *record_message(struct core *c, struct core_job *j, struct arena *a)

@@ -48,6 +48,7 @@ char *arena_strdup(struct arena *a, const char *s);
 char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 const ProtobufCAllocator *arena_pb(struct arena *a);
 struct core_effect *effects_push(struct effects *fx, enum core_effect_type type);
+void effects_own(struct effects *fx, ProtobufCMessage *m);  /* made by malloc: freed with the effects */
 /* Arena copy of a message through its bytes. */
 ProtobufCMessage *arena_message(struct arena *a, const ProtobufCMessageDescriptor *d, const uint8_t *data, size_t len);
 
@@ -368,6 +369,7 @@ struct core {
 	bool configured;
 	uint64_t now_ms, config_gen;
 	struct effects *fx;         /* of the step under way */
+	struct effects *scratch_fx; /* record_encode's */
 	struct atom *atoms, **atom_of;
 	size_t atom_n, atom_cap;
 	uint32_t gpu;               /* atom of "gpu" */

@@ -160,15 +160,10 @@ Pb__StepRecord *step_record(const struct core *c, const struct core_job *j, cons
 
 static void step_account(struct core *c, struct core_job *j, const struct step *s)
 {
-	Pb__StepRecord *m = step_record(c, j, s);
-	size_t len = pb__step_record__get_packed_size(m);
-	uint8_t *b = xmalloc(len + 1);
-	pb__step_record__pack(m, b);
 	struct core_effect *e = effects_push(c->fx, FX_ACCOUNT_STEP);
 	e->job_id = j->id;
-	e->msg = arena_message(fx_arena(c), &pb__step_record__descriptor, b, len);
-	free(b);
-	pb__step_record__free_unpacked(m, NULL);
+	e->msg = (ProtobufCMessage *)step_record(c, j, s);
+	effects_own(c->fx, e->msg);
 }
 
 /* --- made ------------------------------------------------------------------------------------- */

@@ -238,9 +238,12 @@ static void add_value(struct str *s, const char *name, const char *type, uint64_
 	if (v == 0)
 		return;
 	str_add_sep(s, ",", name);
-	if (type && *type)
-		str_addf(s, ":%s", type);
-	str_addf(s, "=%llu", (unsigned long long)v);
+	if (type && *type) {
+		str_add_c(s, ':');
+		str_add(s, type);
+	}
+	str_add_c(s, '=');
+	str_add_u64(s, v);
 }
 
 char *tres_format(const struct tres_sum *t, bool typed)

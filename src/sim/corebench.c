@@ -1,6 +1,7 @@
 /* corebench.c - what the core alone costs: submissions, cancels, ends and starts, memory a pending job
- * Prints "name value unit" lines. Usage: [FULL=1] corebench [JOBS]; with FULL only the full machine with its long queue */
+ * Prints "name value unit" lines, in CPU time of this process. Usage: corebench [queue] [flow] [burst] [full] [restart] [growth]; without words all but the last */
 #include <malloc.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static long rss_kb(void)
 	return kb;
 }
 
-struct bench { struct core *core; struct effects *fx; uint64_t now_ms; uint32_t ended[65536], launched; bool encode, plan_more; uint32_t gpus, cpus; };
+struct bench { struct core *core; struct effects *fx; uint64_t now_ms; uint32_t ended[65536], launched; char at[65536][16]; bool encode, plan_more; uint32_t gpus, cpus; };
 
 static void step(struct bench *b, struct core_event *ev)
 {
@@ -42,8 +43,10 @@ static void step(struct bench *b, struct core_event *ev)
 		if (j)
 			(void)core_job_blob(b->core, j, &len);
 		b->plan_more = b->plan_more || e->type == FX_PLAN_MORE;
-		if (e->type == FX_LAUNCH_BATCH)
+		if (e->type == FX_LAUNCH_BATCH) {
+			snprintf(b->at[b->launched % 65536], sizeof b->at[0], "%s", e->nodes);
 			b->ended[b->launched++ % 65536] = e->job_id;
+		}
 	}
 }
 
@@ -120,22 +123,17 @@ static void register_nodes(struct bench *b)
 	}
 }
 
-static void end_job(struct bench *b, uint32_t id)
+/* The i-th job that was launched ends, as its node reports. */
+static void end_job(struct bench *b, uint32_t i)
 {
-	size_t len;
-	const struct core_job *j = core_job_find(b->core, id);
-	const uint8_t *blob = core_job_blob(b->core, j, &len);
-	Pb__JobRecord *r = pb__job_record__unpack(NULL, len, blob);
 	struct core_event ev = { .type = EV_NODE_EVENT };
 	Pb__NodeEvent e = PB__NODE_EVENT__INIT;
 	e.kind = PB__NODE_EVENT__KIND__BATCH_DONE;
-	e.has_job_id = e.has_clean = true;
-	e.job_id = id;
-	e.clean = true;
-	ev.node_event.node = r->alloc->batch_host;
+	e.has_job_id = e.has_status = e.has_clean = e.clean = true;
+	e.job_id = b->ended[i % 65536];
+	ev.node_event.node = b->at[i % 65536];
 	ev.node_event.event = &e;
 	step(b, &ev);
-	pb__job_record__free_unpacked(r, NULL);
 }
 
 static struct bench *bench_new(uint32_t nodes)
@@ -188,6 +186,7 @@ static void queue_bench(uint32_t jobs)
 static void flow_bench(uint32_t nodes, uint32_t jobs)
 {
 	struct bench *b = bench_new(nodes);
+	b->encode = true; /* each record once for the store, as slurmctld does */
 	register_nodes(b);
 	double t = now();
 	for (uint32_t i = 0; i < jobs; i++)
@@ -195,7 +194,7 @@ static void flow_bench(uint32_t nodes, uint32_t jobs)
 	double t1 = now();
 	for (uint32_t i = 0; i < jobs; i++) {
 		b->now_ms += 1;
-		end_job(b, b->ended[i % 65536]);
+		end_job(b, i);
 	}
 	double t2 = now();
 	printf("core_flow_%u_nodes %.2f us a submission, %.2f us an end and a start, %.0f jobs/s\n", nodes, (t1 - t) / jobs * 1e6, (t2 - t1) / jobs * 1e6, jobs / (t2 - t));
@@ -331,16 +330,110 @@ static void full_bench(uint32_t nodes, uint32_t jobs)
 	bench_free(b);
 }
 
+/* --- a restart ---------------------------------------------------------------------------------- */
+
+/* Pending jobs, read again one by one as slurmctld reads them from its store; returns seconds. */
+static double restart_time(uint32_t nodes, uint32_t jobs)
+{
+	struct bench *b = bench_new(nodes), *again;
+	uint8_t **data = calloc(jobs, sizeof *data);
+	size_t *len = calloc(jobs, sizeof *len), n = 0;
+	for (uint32_t i = 0; i < jobs; i++)
+		submit(b, i, "again");
+	const struct core_job *j;
+	for (uint64_t cur = 0; n < jobs && (j = core_job_next(b->core, &cur)); n++) {
+		const uint8_t *blob = core_job_blob(b->core, j, &len[n]);
+		data[n] = memcpy(malloc(len[n]), blob, len[n]);
+	}
+	bench_free(b);
+	again = bench_new(nodes);
+	double t = now();
+	for (size_t i = 0; i < n; i++) {
+		struct core_event ev = { .type = EV_RESTORE_JOB };
+		ev.restore.data = data[i];
+		ev.restore.len = len[i];
+		step(again, &ev);
+		free(data[i]);
+	}
+	struct core_event ev = { .type = EV_RESTORE_DONE };
+	ev.restored.next_job_id = jobs + 2;
+	step(again, &ev);
+	t = now() - t;
+	bench_free(again);
+	free(data);
+	free(len);
+	return t;
+}
+
+/* --- growth --------------------------------------------------------------------------------------- */
+
+/* Seconds to submit, start and end jobs of one node each. */
+static double flow_time(uint32_t nodes, uint32_t jobs)
+{
+	struct bench *b = bench_new(nodes);
+	b->encode = true; /* each record once for the store, as slurmctld does */
+	register_nodes(b);
+	double t = now();
+	for (uint32_t i = 0; i < jobs; i++)
+		submit(b, i, "flow");
+	for (uint32_t i = 0; i < jobs; i++) {
+		b->now_ms += 1;
+		end_job(b, i);
+	}
+	t = now() - t;
+	bench_free(b);
+	return t;
+}
+
+static double plan_time(uint32_t nodes, uint32_t jobs)
+{
+	struct bench *b = bench_new(nodes);
+	double slice;
+	uint64_t r = 4711;
+	register_nodes(b);
+	for (uint32_t i = 0; i < nodes + jobs; i++)
+		mixed(b, i, 1, 0, 60 + 60 * draw(&r, 48));
+	double t = plan_all(b, &slice);
+	bench_free(b);
+	return t;
+}
+
+/* x10 in jobs, x10 in nodes; the exponent of each says how it grows. */
+static void growth(const char *name, double (*time_of)(uint32_t nodes, uint32_t jobs), uint32_t nodes, uint32_t jobs)
+{
+	double base = time_of(nodes, jobs), more_jobs = time_of(nodes, jobs * 10), more_nodes = time_of(nodes * 10, jobs);
+	printf("growth_%s %.1f ms with %u jobs on %u nodes; jobs x 10: %.1f ms (jobs^%.2f); nodes x 10: %.1f ms (nodes^%.2f)\n", name, base * 1e3, jobs, nodes, more_jobs * 1e3, log10(more_jobs / base),
+	       more_nodes * 1e3, log10(more_nodes / base));
+}
+
+static bool wanted(int argc, char **argv, const char *name)
+{
+	bool any = argc < 2 && strcmp(name, "growth") != 0;
+	for (int i = 1; i < argc; i++)
+		any = any || !strcmp(argv[i], name);
+	return any;
+}
+
 int main(int argc, char **argv)
 {
-	uint32_t jobs = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 50000;
-	if (!getenv("FULL")) {
-	queue_bench(jobs);
-	flow_bench(100, 20000);
-	flow_bench(1000, 20000);
-	burst_bench(1000, 10000);
-	burst_bench(5000, 10000);
+	if (wanted(argc, argv, "queue"))
+		queue_bench(50000);
+	if (wanted(argc, argv, "flow")) {
+		flow_bench(100, 20000);
+		flow_bench(1000, 20000);
 	}
-	full_bench(10000, 10000);
+	if (wanted(argc, argv, "burst")) {
+		burst_bench(1000, 10000);
+		burst_bench(5000, 10000);
+	}
+	if (wanted(argc, argv, "full"))
+		full_bench(10000, 10000);
+	if (wanted(argc, argv, "restart"))
+		printf("core_restart %.2f s for 1000000 pending jobs\n", restart_time(1000, 1000000));
+	if (wanted(argc, argv, "growth")) {
+		growth("flow", flow_time, 100, 2000);
+		growth("plan", plan_time, 100, 200);
+		growth("restart", restart_time, 100, 10000);
+	}
 	return 0;
 }
