@@ -35,6 +35,9 @@ void scontrol_resv_delete(struct scontrol *s, const char *typed, char *name);
 void scontrol_resv_show(struct scontrol *s, const char *id);
 /* "show licenses [NAME]" (scontrol_license.c) */
 void scontrol_licenses(struct scontrol *s, const char *id);
+/* What stands behind "show topology"; "show topoconf" (scontrol_topology.c) */
+void scontrol_topology(struct scontrol *s, int argc, char **argv);
+void scontrol_topoconf(struct scontrol *s, const char *id);
 
 /* Keywords: argv[0] is the keyword itself. */
 typedef void (*scontrol_fn)(struct scontrol *s, int argc, char **argv);

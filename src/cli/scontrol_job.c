@@ -361,6 +361,8 @@ static void put_flags(struct str *out, struct jobview *v, const struct scontrol 
 	if (msgview_num(d, PB_JobDesc_segment, 0)) {
 		str_add(out, NL(s));
 		kv_num(out, "SegmentSize=", msgview_num(d, PB_JobDesc_segment, 0));
+		str_add(out, msgview_num(d, PB_JobDesc_spread_segments, 0) ? " SpreadSegments=Yes" : "");
+		str_add(out, msgview_num(d, PB_JobDesc_consolidate_segments, 0) ? " ConsolidateSegments=Yes" : "");
 	}
 }
 

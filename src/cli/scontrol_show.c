@@ -477,6 +477,7 @@ static void show_daemons(struct scontrol *s, const char *id)
 }
 
 static void show_nothing(struct scontrol *s, const char *id) { }
+static void show_topology(struct scontrol *s, const char *id) { } /* has arguments of its own */
 
 /* Unique prefixes of at least `min` letters are accepted. `fn` NULL: known to the reference, not working yet. */
 static const struct entity { const char *name; size_t min; show_fn fn; } entities[] = {
@@ -486,7 +487,7 @@ static const struct entity { const char *name; size_t min; show_fn fn; } entitie
 	{ "jobs", 1, show_job }, { "jobid", 4, show_job }, { "licenses", 2, scontrol_licenses }, { "nodes", 1, show_node },
 	{ "nodename", 5, show_node }, { "partitions", 1, show_part }, { "partitionname", 10, show_part }, { "reservations", 1, scontrol_resv_show },
 	{ "reservationname", 12, scontrol_resv_show }, { "slurmd", 2, NULL }, { "steps", 2, show_step }, { "stepid", 5, show_step },
-	{ "topology", 1, show_nothing }, { "topoconf", 5, NULL },
+	{ "topology", 1, show_topology }, { "topoconf", 5, scontrol_topoconf },
 };
 
 static const struct entity *entity_find(const char *name)
@@ -506,6 +507,8 @@ void scontrol_show(struct scontrol *s, int argc, char **argv)
 	const char *id = equals ? equals + 1 : argc > 2 ? argv[2] : NULL;
 	if (!name)
 		scontrol_fail(s, "too few arguments for keyword:%s", argv[0]);
+	else if (e && e->fn == show_topology && !s->json && !s->yaml)
+		scontrol_topology(s, argc - 2, argv + 2);
 	else if (argc > (equals ? 2 : 3))
 		scontrol_fail(s, "too many arguments for keyword:%s", argv[0]);
 	else if (!e)

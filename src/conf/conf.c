@@ -34,6 +34,7 @@ enum conf_key conf_section_first(enum conf_section s)
 	case SEC_PART: return CONF_Part_PartitionName;
 	case SEC_POWER: return CONF_Power_PowerAction;
 	case SEC_JOBC: return CONF_Jobc_AutoBasePath;
+	case SEC_TOPO: return CONF_Topo_SwitchName;
 	default: return CONF_Gres_NodeName;
 	}
 }
@@ -178,6 +179,8 @@ static int object_line(struct conf *c, const struct scan *s, enum conf_section s
 		line_keep(&c->gres, &c->gres_n, &c->gres_cap, &l);
 	if (sec == SEC_JOBC)
 		line_keep(&c->jobc, &c->jobc_n, &c->jobc_cap, &l);
+	if (sec == SEC_TOPO)
+		line_keep(&c->topo_line, &c->topo_line_n, &c->topo_line_cap, &l);
 	return 0;
 }
 
@@ -308,7 +311,7 @@ static int line_parse(struct conf *c, enum conf_section file_sec, struct scan *s
 	if (s->include)
 		return include_file(c, file_sec, s, s->include, depth, err);
 	enum conf_section sec = line_section(file_sec, s->pair[0].key);
-	if ((sec != file_sec && file_sec == SEC_SLURM) || sec == SEC_GRES || sec == SEC_JOBC)
+	if ((sec != file_sec && file_sec == SEC_SLURM) || sec == SEC_GRES || sec == SEC_JOBC || sec == SEC_TOPO)
 		return object_line(c, s, sec, err);
 	for (size_t i = 0; i < s->pair_n; i++) {
 		int rc = global_set(c, s, sec, &s->pair[i], err);
@@ -419,22 +422,50 @@ static int checks(struct conf *c, struct error *err)
 	return controllers_read(c, err);
 }
 
-/* A friend of slurm.conf in the same folder: read when it is there. */
-static int friend_load(struct conf *c, enum conf_section sec, const char *name, struct error *err)
+/* A friend of slurm.conf in the same folder: its place in c->file; where it is not, *ret is past the end. */
+static int friend_read(struct conf *c, const char *name, size_t *ret, struct error *err)
 {
-	size_t i;
 	if (c->in_memory) {
-		for (i = 0; i < c->file_n && strcmp(c->file[i].name, name); i++)
+		for (*ret = 0; *ret < c->file_n && strcmp(c->file[*ret].name, name); ++*ret)
 			;
-		return i < c->file_n ? file_parse(c, sec, i, 0, err) : 0;
+		return 0;
 	}
 	char *path = path_of(c, name);
 	bool there = access(path, F_OK) == 0;
 	free(path);
-	if (!there)
-		return 0;
-	int rc = file_read(c, name, err);
-	return rc ? rc : file_parse(c, sec, c->file_n - 1, 0, err);
+	*ret = c->file_n;
+	return there ? file_read(c, name, err) : 0;
+}
+
+static int friend_load(struct conf *c, enum conf_section sec, const char *name, struct error *err)
+{
+	size_t i;
+	int rc = friend_read(c, name, &i, err);
+	return rc || i >= c->file_n ? rc : file_parse(c, sec, i, 0, err);
+}
+
+/* topology.yaml, or else topology.conf where the plugin wants it. */
+static int topology_load(struct conf *c, struct error *err)
+{
+	size_t i;
+	int rc = friend_read(c, "topology.yaml", &i, err);
+	if (rc || i < c->file_n)
+		return rc ? rc : conf_topology_yaml(c, &c->file[i], err);
+	const char *plugin = conf_str(c, CONF_TopologyPlugin);
+	if (plugin && (!strcasecmp(plugin, "topology/tree") || !strcasecmp(plugin, "topology/block")))
+		rc = friend_load(c, SEC_TOPO, "topology.conf", err);
+	return rc ? rc : conf_topology_lines(c, err);
+}
+
+/* Topology= of a partition names one there is. */
+static int topology_named(const struct conf *c, struct error *err)
+{
+	for (size_t i = 0; i < c->part_n; i++) {
+		const char *name = c->part[i]->topology;
+		if (name && name[0] && !conf_topology(c, name))
+			return error_set(err, EINVAL, "%s: PartitionName=%s: there is no topology \"%s\"", c->path, c->part[i]->name, name);
+	}
+	return 0;
 }
 
 static int finish(struct conf *c, int rc, struct conf **ret, struct error *err)
@@ -451,6 +482,10 @@ static int finish(struct conf *c, int rc, struct conf **ret, struct error *err)
 			rc = friend_load(c, SEC_JOBC, "job_container.conf", err);
 		if (!rc)
 			rc = conf_gres_merge(c, err);
+		if (!rc)
+			rc = topology_load(c, err);
+		if (!rc)
+			rc = topology_named(c, err);
 	}
 	if (!rc)
 		rc = checks(c, err);
@@ -546,6 +581,10 @@ void conf_destroy(struct conf *c)
 	free(c->part);
 	free(c->gres);
 	free(c->jobc);
+	for (size_t i = 0; i < c->topo_n; i++)
+		pb__topology_record__free_unpacked(c->topo[i], NULL);
+	free(c->topo);
+	free(c->topo_line);
 	free(c->path);
 	free(c->dir);
 	free(c);

@@ -66,4 +66,11 @@ size_t conf_files(const struct conf *c, const struct conf_text **ret);
 struct conf_namespace { const char *base, *dirs; bool auto_base, shared; };
 bool conf_namespace_on(const struct conf *c);                       /* NamespaceType=namespace/tmpfs, or its old name */
 void conf_namespace(const struct conf *c, const char *node, struct conf_namespace *ret);
+/* The network: of topology.yaml, or topology.conf (one, named "default"). A flat one alone is none. */
+struct str;
+size_t conf_topologies(const struct conf *c, Pb__TopologyRecord *const **ret);
+const Pb__TopologyRecord *conf_topology(const struct conf *c, const char *name);   /* NULL: none of that name */
+const Pb__TopologyRecord *conf_topology_default(const struct conf *c);
+/* SLURM_TOPOLOGY_ADDR and its pattern for a node, in the default topology: "top.s1.node-1", "switch.switch.node". Appended. */
+void conf_topology_addr(const struct conf *c, const char *node, struct str *addr, struct str *pattern);
 uint64_t conf_hash(const struct conf *c);

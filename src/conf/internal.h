@@ -44,6 +44,10 @@ struct conf {
 	size_t gres_n, gres_cap;
 	struct conf_line *jobc;      /* lines of job_container.conf */
 	size_t jobc_n, jobc_cap;
+	struct conf_line *topo_line; /* lines of topology.conf */
+	size_t topo_line_n, topo_line_cap;
+	Pb__TopologyRecord **topo;
+	size_t topo_n, topo_cap;
 	uint64_t hash;
 };
 
@@ -62,5 +66,7 @@ int conf_down_line(struct conf *c, const struct conf_line *l, struct error *err)
 int conf_part_line(struct conf *c, const struct conf_line *l, struct error *err);   /* parts.c */
 int conf_part_nodes(struct conf *c, const struct conf_line *l, const char *text, Pb__PartitionRecord *p, struct error *err);
 int conf_gres_merge(struct conf *c, struct error *err);                             /* gres.c */
+int conf_topology_lines(struct conf *c, struct error *err);                         /* topology.c: topology.conf has been read */
+int conf_topology_yaml(struct conf *c, const struct conf_text *file, struct error *err); /* topology_yaml.c */
 long conf_node_index(const struct conf *c, const char *name);                     /* -1: none */
 Pb__NodeRecord *conf_node_find(const struct conf *c, const char *name);

@@ -90,6 +90,7 @@ static void check_rules(const struct core *c, const struct core_job *j)
 	assert(ok);
 	for (uint32_t p = 0; p < s->part_n; p++)
 		assert(!s->part[p] || s->part[p]->index != j->part || !s->able[p] || bitset_subset(nodes, s->able[p]));
+	topology_check(c, j, nodes);
 	bitset_destroy(nodes);
 }
 
@@ -147,11 +148,15 @@ static void check_arrays(const struct core *c)
 
 void core_check(const struct core *c)
 {
-	uint32_t jobs = 0, promises = 0, unpromised = 0, queued = 0, in_trees = 0;
+	uint32_t topo_only = 0, jobs = 0, promises = 0, unpromised = 0, queued = 0, in_trees = 0;
 	if (!c->configured)
 		return;
 	for (uint32_t i = 0; i < c->node_n; i++)
 		check_node(c, c->node[i]);
+	for (uint32_t i = 0; i < c->node_n; i++)
+		for (size_t k = 0; k < c->node[i]->held_n; k++)
+			topo_only += c->node[i]->held[k].job->alloc->topo_only;
+	assert(topo_only == c->topo_only);
 	resv_check(c);
 	for (uint64_t cur = 0;;) {
 		const struct core_job *j = core_job_next(c, &cur);

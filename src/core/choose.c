@@ -258,6 +258,15 @@ bool pick_gather(struct core *c, const struct shape *s, const struct bitset *can
 	return true;
 }
 
+/* The topology that has a say in where this request goes; NULL: none. */
+static const struct topo *topo_for(const struct core *c, const struct shape *s, const struct when *w)
+{
+	const struct topo *t = w->part ? w->part->topo : NULL;
+	if (!t || t->kind == TOPO_BLOCK)
+		return t;
+	return s->contiguous || s->spread || (c->params.topo_optional && !s->switches) ? NULL : t;
+}
+
 static uint32_t choose_in(struct core *c, const struct shape *s, const struct bitset *cand, const struct feature_set *set, const struct when *w, struct fit **ret)
 {
 	if (bitset_count(cand) < s->min_nodes)
@@ -265,7 +274,8 @@ static uint32_t choose_in(struct core *c, const struct shape *s, const struct bi
 	struct pick p = { .o = xmalloc((bitset_count(cand) + 1) * sizeof *p.o), .max_nodes = s->max_nodes };
 	if (w && w->part && w->part->max_nodes < p.max_nodes)
 		p.max_nodes = w->part->max_nodes;
-	bool ok = set && set->count_n ? pick_counted(c, s, cand, set, w, &p) : s->contiguous ? pick_contiguous(c, s, cand, w, &p) : pick_plain(c, s, cand, w, &p);
+	const struct topo *t = topo_for(c, s, w);
+	bool ok = set && set->count_n ? pick_counted(c, s, cand, set, w, &p) : t ? pick_topo(c, s, cand, w, t, &p) : s->contiguous ? pick_contiguous(c, s, cand, w, &p) : pick_plain(c, s, cand, w, &p);
 	c->tries++;
 	if (ok) {
 		pick_order(&p);
@@ -278,6 +288,7 @@ static uint32_t choose_in(struct core *c, const struct shape *s, const struct bi
 uint32_t place_choose(struct core *c, const struct shape *s, const struct bitset *cand, const struct when *w, struct fit **ret)
 {
 	uint32_t n = 0;
+	c->topo_short = false;
 	if (!s->sets.n)
 		return choose_in(c, s, cand, NULL, w, ret);
 	for (uint32_t i = 0; !n && i < s->sets.n; i++) {

@@ -1,4 +1,4 @@
-/* choose.h - what the ways to choose nodes share (private to choose.c, counted.c, topology.c) */
+/* choose.h - what the ways to choose nodes share (private to choose.c, counted.c, choose_topo.c) */
 #pragma once
 #include "core/state.h"
 
@@ -12,3 +12,5 @@ uint32_t pick_wanted(const struct shape *s, const struct pick *p); /* as many no
 bool pick_gather(struct core *c, const struct shape *s, const struct bitset *cand, const struct when *w, struct pick *p, uint32_t *ret_named);
 /* counted.c: --constraint with counts */
 bool pick_counted(struct core *c, const struct shape *s, const struct bitset *cand, const struct feature_set *set, const struct when *w, struct pick *p);
+/* choose_topo.c */
+bool pick_topo(struct core *c, const struct shape *s, const struct bitset *cand, const struct when *w, const struct topo *t, struct pick *p);

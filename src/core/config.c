@@ -323,6 +323,7 @@ int config_apply(struct core *c, const struct core_event *ev, struct error *err)
 	nodes_load(c, ev);
 	sets_create(c, c->node_n);
 	weight_order(c);
+	topologies_load(c, ev);
 	parts_load(c, ev);
 	c->cpu_total = 0;
 	for (uint32_t i = 0; i < c->node_n; i++)

@@ -86,6 +86,7 @@ void core_destroy(struct core *c)
 	for (uint32_t i = 0; i < c->node_n; i++)
 		node_destroy(c->node[i]);
 	parts_free(c);
+	topologies_free(c);
 	struct bitset *set[] = { c->up, c->roomy, c->idle, c->promised, c->scratch, c->scratch2, c->gained };
 	for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
 		bitset_destroy(set[i]);

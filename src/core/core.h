@@ -75,6 +75,8 @@ struct core_params {
 	const char *licenses;             /* Licenses */
 	uint32_t weight_assoc, weight_fair, weight_qos, prio_flags; /* PRIO_ flags */
 	const char *weight_tres;          /* PriorityWeightTRES */
+	uint32_t max_switch_wait_sec;     /* max_switch_wait */
+	bool topo_optional, dragonfly;    /* TopologyParam */
 };
 
 enum core_event_type {
@@ -103,7 +105,7 @@ struct core_event {
 	bool more;                        /* another event follows at once: the pass over the queue waits for it */
 	struct core_caller by;
 	union {
-		struct { const struct core_params *params; Pb__NodeRecord **node; size_t nodes; Pb__PartitionRecord **part; size_t parts; } config;
+		struct { const struct core_params *params; Pb__NodeRecord **node; size_t nodes; Pb__PartitionRecord **part; size_t parts; Pb__TopologyRecord **topo; size_t topos; } config;
 		struct { const void *data; size_t len; } restore;     /* encoded JobRecord / NodeRecord */
 		struct { uint32_t next_job_id; } restored;
 		struct {

@@ -209,7 +209,7 @@ static void mark_shared(struct core_node *n, const uint64_t *w, bool take)
 	}
 }
 
-static void mark(struct core_node *n, struct core_job *j, const struct alloc_on *o, bool take)
+static void mark(struct core *c, struct core_node *n, struct core_job *j, const struct alloc_on *o, bool take)
 {
 	const uint64_t *w = j->alloc->words + o->bits;
 	if (n->cap < n->cpus)
@@ -226,6 +226,7 @@ static void mark(struct core_node *n, struct core_job *j, const struct alloc_on 
 	if (!j->alloc->share)
 		n->cpus_used += take ? o->cpus : -o->cpus;
 	n->owners += j->alloc->user_only ? (take ? 1 : -1u) : 0;
+	c->topo_only += j->alloc->topo_only ? (take ? 1 : -1u) : 0;
 	n->mem_used += take ? o->mem : -o->mem;
 	n->whole += j->alloc->exclusive ? (take ? 1 : -1u) : 0;
 	assert(n->cpus_used <= n->cap);
@@ -235,7 +236,7 @@ void node_hold(struct core *c, struct core_job *j, uint32_t at)
 {
 	struct alloc_on *o = &j->alloc->on[at];
 	struct core_node *n = c->node[o->node];
-	mark(n, j, o, true);
+	mark(c, n, j, o, true);
 	n->held = xgrow(n->held, &n->held_cap, n->held_n + 1, sizeof *n->held);
 	o->at = (uint32_t)n->held_n;
 	o->state = ON_HELD;
@@ -295,7 +296,7 @@ void node_release(struct core *c, struct core_job *j, uint32_t at)
 	struct core_node *n = c->node[o->node];
 	if (o->state == ON_FREE)
 		return;
-	mark(n, j, o, false);
+	mark(c, n, j, o, false);
 	if (o->state == ON_CLEANING)
 		n->completing--;
 	o->state = ON_FREE;
@@ -311,6 +312,8 @@ void node_release(struct core *c, struct core_job *j, uint32_t at)
 	est_gained(c, n);
 	node_refresh(c, n);
 	reboot_look(c, n);
+	if (j->alloc->topo_only)
+		topology_left(c, n);
 	if (bitset_has(c->up, n->index))
 		sched_gained(c, n->index);
 }
@@ -319,7 +322,7 @@ void node_try(struct core *c, struct core_job *j, uint32_t at, bool take)
 {
 	struct alloc_on *o = &j->alloc->on[at];
 	struct core_node *n = c->node[o->node];
-	mark(n, j, o, take);
+	mark(c, n, j, o, take);
 	if (take) {
 		n->held = xgrow(n->held, &n->held_cap, n->held_n + 1, sizeof *n->held);
 		n->held[n->held_n++] = (struct held){ j, at };

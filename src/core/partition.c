@@ -34,6 +34,8 @@ void part_load(struct core *c, struct core_part *p, const Pb__PartitionRecord *r
 	p->state = !strcasecmp(s, "DOWN") ? PART_DOWN : !strcasecmp(s, "DRAIN") ? PART_DRAIN : !strcasecmp(s, "INACTIVE") ? PART_INACTIVE : PART_UP;
 	p->exclusive = r->exclusive && !strcasecmp(r->exclusive, "NODE");
 	p->user_only = r->exclusive && !strcasecmp(r->exclusive, "USER");
+	p->topo_only = r->exclusive && !strcasecmp(r->exclusive, "TOPO");
+	p->topo = topology_find(c, r->topology);
 	p->lln = r->lln;
 	p->max_node_cpus = r->has_max_cpus_per_node && r->max_cpus_per_node ? r->max_cpus_per_node : UINT32_MAX;
 	p->max_socket_cpus = r->has_max_cpus_per_socket && r->max_cpus_per_socket ? r->max_cpus_per_socket : UINT32_MAX;

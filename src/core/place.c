@@ -218,6 +218,8 @@ void avail_of(struct core *c, const struct shape *s, const struct when *w, struc
 		a->cpus = inside_shared(n, p);
 	if (w->j && (n->owners || s->user_only || (p && p->user_only)) && owned_by_other(c, n, s, w))
 		a->cpus = 0;
+	if (w->j && (c->topo_only || topology_alone(s, p)) && topology_taken(c, s, w, n))
+		a->cpus = 0;
 	if (limited && !s->exclusive)
 		a->cpus = inside_limit(c, n, p, a);
 	if (w->j && (n->resv_n || w->in))
@@ -230,6 +232,7 @@ struct alloc *alloc_build(struct core *c, const struct shape *s, const struct co
 	a->n = n;
 	a->exclusive = s->exclusive;
 	a->user_only = s->user_only || (p && p->user_only);
+	a->topo_only = topology_alone(s, p);
 	a->share = part_shares(s, p);
 	a->resv_id = when->in ? when->in->id : 0;
 	a->config_gen = c->config_gen;
@@ -268,6 +271,13 @@ static struct alloc *place_in(struct core *c, struct core_job *j, uint32_t minut
 		resv_candidates(c, in, c->scratch);
 		struct when now = { .j = j, .end_ms = c->now_ms + length_ms(minutes), .part = s->part[p], .in = in };
 		uint32_t n = place_choose(c, s, c->scratch, &now, &f);
+		if (!n && s->switches && !j->switch_ms && s->part[p]->topo) {
+			now.any_switches = true;
+			if (place_choose(c, s, c->scratch, &now, &f)) {
+				free(f);
+				topology_wait(c, j);
+			}
+		}
 		if (!n)
 			continue;
 		struct alloc *a = alloc_build(c, s, s->part[p], f, n, &now);

@@ -69,9 +69,11 @@ void avail_spare(struct core *c, const struct when *w, struct core_node *n, stru
 
 /* --- making one ------------------------------------------------------------------------------- */
 
-static struct promise *promise_of(struct core_job *j, uint32_t part, const struct when *w, const struct fit *f, uint32_t n)
+static struct promise *promise_of(const struct core *c, struct core_job *j, uint32_t part, const struct when *w, const struct fit *f, uint32_t n)
 {
-	struct promise *p = xcalloc(1, sizeof *p + n * sizeof p->on[0]);
+	struct bitset *rest = NULL;
+	uint32_t more = n && topology_alone(j->shape, w->part) ? topology_rest(c, w->part, f, n, &rest) : 0;
+	struct promise *p = xcalloc(1, sizeof *p + (n + more) * sizeof p->on[0]);
 	p->job = j;
 	p->part = part;
 	p->start_ms = w->start_ms;
@@ -81,6 +83,10 @@ static struct promise *promise_of(struct core_job *j, uint32_t part, const struc
 		p->on[i] = (struct promise_on){ .node = f[i].node, .cpus = f[i].cpus, .tasks = f[i].tasks, .mem = f[i].mem };
 		memcpy(p->on[i].gres, f[i].gres, sizeof f[i].gres);
 	}
+	if (more)
+		bitset_for(rest, i)
+			p->on[p->n++] = (struct promise_on){ .node = i, .cpus = c->node[i]->cap };
+	bitset_destroy(rest);
 	return p;
 }
 
@@ -129,6 +135,10 @@ static uint64_t earliest(struct core *c, const struct search *q, uint32_t node, 
 	struct core_part *part = q->s->part[q->at];
 	if (!bitset_has(c->up, node) || (q->in && !(q->in->flags & (RESVF_FLEX | RESVF_ANY_NODES)) && !bitset_has(q->in->nodes, node)))
 		return UINT64_MAX;
+	if (c->topo_only || topology_alone(q->s, part)) {
+		uint64_t until = topology_until(c, q->s, part, q->j, n);
+		from = until > from ? until : from;
+	}
 	if (!n->owners && !q->s->user_only && !part->user_only && part->max_node_cpus == UINT32_MAX && !q->in && !n->resv_n)
 		return future_earliest(c, q->s, n, q->fresh ? NULL : q->j, from, job_length_ms(q->j));
 	uint64_t t = from;
@@ -186,7 +196,7 @@ static bool ready_enough(const struct search *q)
 static void ready_trim(struct search *q, const struct seen *seen, uint32_t n)
 {
 	const struct shape *s = q->s;
-	if (s->required || s->contiguous || s->many_nodes || s->sets.n || q->try_at)
+	if (s->required || s->contiguous || s->many_nodes || s->sets.n || q->s->part[q->at]->topo || q->try_at)
 		return;
 	for (uint32_t i = 0; i < n && q->nodes > s->min_nodes; i++) {
 		if (q->tasks < s->tasks + seen[i].tasks || q->gpus < gpus_wanted(s) + seen[i].gpus || seen[i].ms == q->latest_ms)
@@ -208,12 +218,12 @@ static struct promise *ready_try(struct core *c, struct search *q, const struct 
 	uint32_t k = place_choose(c, q->s, q->ready, &w, &f);
 	c->work += 2 * q->nodes;
 	if (q->fresh)
-		q->try_at = q->nodes + 1 + q->nodes / (q->s->sets.n ? 16 : 2);
+		q->try_at = q->nodes + 1 + q->nodes / (q->s->sets.n || q->s->part[q->at]->topo ? 16 : 2);
 	if (!k)
 		return NULL;
 	if (m)
 		k = choose_late(c, q->s, m, q->nodes, &w, &f, k);
-	struct promise *p = promise_of(q->j, q->s->part[q->at]->index, &w, f, k);
+	struct promise *p = promise_of(c, q->j, q->s->part[q->at]->index, &w, f, k);
 	p->fresh = q->fresh;
 	free(f);
 	return p;
@@ -468,7 +478,7 @@ void promise_put(struct core *c, struct core_job *j, uint64_t start_ms)
 {
 	struct when w = { .j = j, .start_ms = start_ms, .end_ms = start_ms + job_length_ms(j) };
 	promise_drop(c, j);
-	j->promise = promise_of(j, j->shape->part[0]->index, &w, NULL, 0);
+	j->promise = promise_of(c, j, j->shape->part[0]->index, &w, NULL, 0);
 	promise_enter(c, j->promise);
 	c->planned++;
 }

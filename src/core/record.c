@@ -419,6 +419,7 @@ static int restore_alloc(struct core *c, struct core_job *j, const Pb__Alloc *m,
 		return r;
 	}
 	a->exclusive = j->shape->exclusive;
+	a->topo_only = topology_alone(j->shape, j->part < c->part_n ? c->part[j->part] : NULL);
 	a->user_only = j->shape->user_only || (j->part < c->part_n && c->part[j->part]->user_only);
 	a->share = share;
 	j->alloc = a;

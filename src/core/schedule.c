@@ -110,7 +110,7 @@ static bool shape_gained(const struct core *c, const struct shape *s)
 {
 	const struct het *h = head(s)->het;
 	for (uint32_t p = 0; p < s->part_n; p++)
-		if (s->able[p] && bitset_intersects(s->able[p], c->gained))
+		if (s->able[p] && (topology_alone(s, s->part[p]) || bitset_intersects(s->able[p], c->gained)))
 			return true;
 	for (uint32_t i = 1; h && i < h->n; i++) { /* room for any of its components */
 		const struct core_job *m = het_job(c, h, i);
@@ -203,7 +203,7 @@ static void head_failed(struct core *c, struct shape *s, struct core_job *j, boo
 	if (required_away(c, s) || resv_keeps_away(c, s, j))
 		j->shown = REASON_REQ_NODE_NOT_AVAIL;
 	else
-		j->shown = passed && first_blocked(s) ? REASON_RESOURCES : REASON_PRIORITY;
+		j->shown = !passed || !first_blocked(s) ? REASON_PRIORITY : c->topo_short ? REASON_NO_TOPOLOGY_UNIT : REASON_RESOURCES;
 	if (!j->promise)
 		unpromised_add(c, s);
 }

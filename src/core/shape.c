@@ -7,7 +7,8 @@
 
 #define KEY_FIELDS(X) X(min_nodes) X(max_nodes) X(num_tasks) X(cpus_per_task) X(ntasks_per_node) X(ntasks_per_socket) X(ntasks_per_core) \
 	X(min_cpus_node) X(sockets_per_node) X(cores_per_socket) X(threads_per_core) X(mem_per_node) X(mem_per_cpu) X(tmp_disk) \
-	X(time_limit_min) X(time_min_min) X(ntasks_per_tres) X(contiguous) X(overcommit) X(spread_job) X(use_min_nodes) X(oversubscribe) X(het_job_id)
+	X(time_limit_min) X(time_min_min) X(ntasks_per_tres) X(contiguous) X(overcommit) X(spread_job) X(use_min_nodes) X(oversubscribe) X(het_job_id) \
+	X(switches) X(switches_wait_sec) X(segment) X(consolidate_segments) X(spread_segments)
 #define KEY_STRINGS(X) X(partition) X(tres_per_job) X(tres_per_node) X(tres_per_socket) X(tres_per_task) X(cpus_per_tres) X(mem_per_tres) \
 	X(features) X(prefer) X(req_nodes) X(exc_nodes) X(exclusive) X(licenses) X(distribution) X(gres_flags)
 
@@ -190,6 +191,12 @@ static int shape_fill(struct core *c, struct shape *s, const Pb__JobDesc *d, str
 	s->time_min = d->has_time_limit_min ? d->time_limit_min : TIME_INFINITE;
 	s->exclusive = d->exclusive && !strcasecmp(d->exclusive, "node");
 	s->least_min = d->has_time_min_min && d->time_min_min < s->time_min ? d->time_min_min : 0;
+	s->topo_only = d->exclusive && !strcasecmp(d->exclusive, "topo");
+	s->switches = d->has_switches ? d->switches : 0;
+	s->switches_wait = d->has_switches_wait_sec ? d->switches_wait_sec : UINT32_MAX;
+	s->segment = d->has_segment ? d->segment : 0;
+	s->consolidate_segments = d->consolidate_segments;
+	s->spread_segments = d->spread_segments;
 	s->user_only = d->exclusive && !strcasecmp(d->exclusive, "user");
 	s->share = d->oversubscribe;
 	s->per_core = d->has_ntasks_per_core ? d->ntasks_per_core : 0;
@@ -245,7 +252,7 @@ static struct need *need_make(struct core *c, const Pb__JobDesc *d, uint32_t uid
 	uint32_t len;
 	k.has_num_tasks = least != 1;
 	k.num_tasks = least;
-	k.has_min_nodes = k.has_max_nodes = k.has_contiguous = k.has_spread_job = k.has_use_min_nodes = k.has_time_min_min = false;
+	k.has_min_nodes = k.has_max_nodes = k.has_contiguous = k.has_spread_job = k.has_use_min_nodes = k.has_time_min_min = k.has_switches = k.has_switches_wait_sec = k.has_segment = k.has_consolidate_segments = k.has_spread_segments = false;
 	uint8_t *key = key_make(c, &k, uid, part_mask, &len);
 	HASH_FIND(hh, c->needs, key, len, e);
 	if (e) {
@@ -497,7 +504,7 @@ int shape_check_possible(struct core *c, struct shape *s, struct error *err)
 			continue;
 		if (possible_in(c, s, p, err != NULL))
 			return 0;
-		if (s->sets.n && (!s->nodes_set || s->min_nodes <= bitset_count(part->nodes)))
+		if ((s->sets.n || c->topo_short) && (!s->nodes_set || s->min_nodes <= bitset_count(part->nodes)))
 			continue; /* nodes enough, but not with these features */
 		if (s->min_nodes > bitset_count(part->nodes))
 			best = REASON_PARTITION_NODE_LIMIT;

@@ -117,6 +117,19 @@ struct core_node {
 	size_t resv_cap;
 };
 
+/* --- the network (topology.c) ------------------------------------------------------------------ */
+enum topo_kind { TOPO_FLAT, TOPO_TREE, TOPO_BLOCK };
+struct topo_unit { uint32_t level; struct bitset *nodes; };
+struct topo {
+	char *name;
+	enum topo_kind kind;
+	bool is_default;
+	struct topo_unit *unit;     /* switches; base blocks in their order */
+	uint32_t unit_n;
+	uint32_t *base_of;          /* of each node: its leaf switch or base block; UINT32_MAX: none */
+	uint32_t *size, size_n;     /* BlockSizes */
+};
+
 /* --- partitions ------------------------------------------------------------------------------ */
 struct core_part {
 	uint32_t index;
@@ -126,7 +139,8 @@ struct core_part {
 	enum { PART_UP, PART_DOWN, PART_DRAIN, PART_INACTIVE } state;
 	uint32_t share_max;         /* jobs on a CPU: 1 unless OverSubscribe=YES or FORCE */
 	bool share_force;           /* all its jobs share, not only those with --oversubscribe */
-	bool exclusive, user_only, lln;
+	bool exclusive, user_only, topo_only, lln;
+	const struct topo *topo;    /* its network; NULL: flat */
 	uint32_t max_node_cpus, max_socket_cpus; /* for all its jobs together; UINT32_MAX: any */
 	char *tres;                 /* what it has, as text; of config_gen tres_gen */
 	uint64_t tres_gen;
@@ -163,6 +177,9 @@ struct shape {
 	bool tasks_set, nodes_set, exclusive, contiguous, overcommit, mem_all, spread;
 	bool many_nodes;            /* a range of nodes was given: as many of it as can be had */
 	bool user_only;             /* --exclusive=user */
+	bool topo_only;             /* --exclusive=topo */
+	bool consolidate_segments, spread_segments;
+	uint32_t segment, switches, switches_wait; /* 0: not asked; seconds */
 	bool share;                 /* --oversubscribe */
 	bool block;                 /* CPUs of one socket before the next; else socket by socket in turn */
 	bool bind;                  /* only CPUs near the devices */
@@ -224,7 +241,7 @@ struct alloc {
 	uint32_t n, cpus;
 	uint32_t resv_id;           /* placed in this reservation; 0: in none */
 	uint64_t config_gen;        /* configuration it was placed under; 0: not by this controller */
-	bool exclusive, user_only, share;
+	bool exclusive, user_only, topo_only, share;
 	uint32_t left;              /* entries not ON_FREE */
 	uint64_t *words;
 	uint32_t words_n;
@@ -300,6 +317,7 @@ struct core_job {
 	uint32_t resv_id;           /* of the reservation it runs in; 0: none */
 	uint32_t preempt_at, preempt_end; /* seconds: told to give way; and until when. 0: it was not */
 	bool doomed;                /* while somebody else's start is weighed: taken for ended (preempt.c) */
+	uint64_t switch_ms;         /* since when it could run, but on more switches than --switches says; 0: never yet */
 	uint64_t resv_end;          /* seconds: it ends then (and ResvOverRun later the job); 0: no matter */
 	uint64_t immediate_until_ms; /* -I: given up when still pending then */
 	struct shape *shape;
@@ -383,6 +401,10 @@ struct core {
 	struct bitset *idle;        /* nothing on it */
 	struct bitset *promised;    /* some promise names it */
 	struct bitset *scratch, *scratch2;
+	struct topo *topo;
+	uint32_t topo_n;
+	uint32_t topo_only;         /* nodes held by jobs that want their switch or block alone */
+	bool topo_short;            /* the last search for nodes had enough, but not where the network wants them */
 	struct core_part **part;
 	uint32_t part_n;
 	struct resv **resv;         /* reservations, by id */
@@ -549,6 +571,23 @@ void features_fini(struct features *f);
 int features_parse(struct core *c, const char *expr, struct features *f, struct error *err);
 int feature_match(struct core *c, const char *expr, struct bitset **ret, struct error *err);
 
+/* topology.c */
+struct when;
+struct fit;
+void topologies_load(struct core *c, const struct core_event *ev);
+void topologies_free(struct core *c);
+const struct topo *topology_find(const struct core *c, const char *name);
+bool topology_taken(const struct core *c, const struct shape *s, const struct when *w, const struct core_node *n);
+uint64_t topology_until(const struct core *c, const struct shape *s, const struct core_part *p, const struct core_job *j, const struct core_node *n);
+void topology_left(struct core *c, const struct core_node *n);
+static inline bool topology_alone(const struct shape *s, const struct core_part *p) { return s->topo_only || (p && p->topo_only); } /* shares its unit with nobody */
+uint32_t topology_rest(const struct core *c, const struct core_part *p, const struct fit *f, uint32_t n, struct bitset **ret);
+uint32_t topology_bases(const struct topo *t, const struct bitset *nodes);
+uint64_t topology_wait_ms(const struct core *c, const struct shape *s);
+bool topology_strict(const struct core *c, const struct shape *s, const struct when *w);
+void topology_wait(struct core *c, struct core_job *j);
+void topology_check(const struct core *c, const struct core_job *j, const struct bitset *nodes);
+
 /* place.c */
 struct fit { uint32_t node, tasks, cpus; uint64_t mem; uint32_t gres[GRES_MAX]; };
 /* used: the CPUs that are taken, bit by bit, as far as known (NULL: none but what the system keeps). mine: CPUs of the partition's other jobs. */
@@ -559,7 +598,7 @@ uint32_t fit_tasks(const struct core *c, const struct shape *s, const struct cor
 /* Chooses nodes among `cand` with what `get` says is free on each. Returns the count and fits (malloc'd), or 0. */
 /* j NULL: of empty nodes; start_ms 0: of what is free now until end_ms and spares the promises to jobs before j; else of what is free from start_ms
  * to end_ms. part: the partition whose limits hold. in: the reservation it would run in; empty: as if no job and no other reservation were there. */
-struct when { const struct core_job *j; uint64_t start_ms, end_ms; const struct core_part *part; const struct resv *in; bool empty, fresh; };
+struct when { const struct core_job *j; uint64_t start_ms, end_ms; const struct core_part *part; const struct resv *in; bool empty, fresh, any_switches; };
 void avail_of(struct core *c, const struct shape *s, const struct when *w, struct core_node *n, struct avail *a);
 uint32_t gpus_for_job(const struct core *c, const struct shape *s, const struct core_node *n, const struct avail *a);
 void fit_take(const struct core *c, const struct shape *s, const struct core_node *n, const struct avail *a, uint32_t tasks, const uint32_t *share, struct fit *f);

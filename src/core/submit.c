@@ -150,14 +150,12 @@ static int refuse_unsupported(const Pb__JobDesc *d, struct error *err)
 		if (v && v[0])
 			return error_set(err, ESLURM_NOT_SUPPORTED, "%s (\"%s\") is not supported yet", refused_strings[i].option, v);
 	}
-	if (d->exclusive && d->exclusive[0] && strcasecmp(d->exclusive, "node") && strcasecmp(d->exclusive, "user"))
-		return error_set(err, ESLURM_NOT_SUPPORTED, "--exclusive=%s is not supported yet; whole nodes (--exclusive) and --exclusive=user are", d->exclusive);
-	if (d->has_switches && d->switches)
-		return error_set(err, ESLURM_NOT_SUPPORTED, "--switches is not supported yet");
+	if (d->exclusive && d->exclusive[0] && strcasecmp(d->exclusive, "node") && strcasecmp(d->exclusive, "user") && strcasecmp(d->exclusive, "topo"))
+		return error_set(err, ESLURM_NOT_SUPPORTED, "--exclusive=%s is not supported yet; whole nodes (--exclusive), --exclusive=user and --exclusive=topo are", d->exclusive);
 	if ((d->has_core_spec && d->core_spec) || (d->has_thread_spec && d->thread_spec))
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--core-spec and --thread-spec are not supported yet");
-	if (d->has_segment && d->segment)
-		return error_set(err, ESLURM_NOT_SUPPORTED, "--segment is not supported yet");
+	if (d->segment && d->min_nodes > d->segment && d->min_nodes % d->segment && (!d->has_max_nodes || d->max_nodes == d->min_nodes))
+		return error_set(err, ESLURM_INVALID_NODE_COUNT, "--segment=%u does not fit the job size (%u): node count must be evenly divisible by segment size", d->segment, d->min_nodes);
 	if (d->no_kill)
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--no-kill is not supported yet: a job ends or is requeued with its node");
 	if (d->has_het_job_id && d->licenses && strchr(d->licenses, '|'))

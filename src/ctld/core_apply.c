@@ -37,6 +37,9 @@ int core_config_apply(struct ctld *d, const struct conf *conf, struct error *err
 	ev.config.node = (Pb__NodeRecord **)nodes;
 	ev.config.parts = conf_parts(conf, &parts);
 	ev.config.part = (Pb__PartitionRecord **)parts;
+	Pb__TopologyRecord *const *topo;
+	ev.config.topos = conf_topologies(conf, &topo);
+	ev.config.topo = (Pb__TopologyRecord **)topo;
 	ev.token = c->token;
 	c->arg = &said;
 	turn_step(d, &ev);

@@ -118,6 +118,9 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->bf_max_job_test = sched_opt(c, "bf_max_job_test", 500);
 	p->bf_reserve = sched_opt(c, "bf_job_part_count_reserve", 0);
 	p->bf_order = backfill_order(c);
+	p->max_switch_wait_sec = sched_opt(c, "max_switch_wait", 300);
+	p->topo_optional = conf_has(c, CONF_TopologyParam, "TopoOptional");
+	p->dragonfly = conf_has(c, CONF_TopologyParam, "Dragonfly");
 	p->place_fragment = conf_has(c, CONF_SchedulerParameters, "place_fragment");
 	p->bf_plan_all = str_eq_nocase(conf_opt(c, CONF_SchedulerParameters, "bf_plan", word, sizeof word), "all");
 	p->enforce_part_limits = enforce_limits(c);

@@ -32,6 +32,7 @@ void rpc_ping(struct ctld *d, struct wire_req *req);
 void rpc_reconfigure(struct ctld *d, struct wire_req *req);
 void rpc_shutdown(struct ctld *d, struct wire_req *req);
 void rpc_license_list(struct ctld *d, struct wire_req *req);
+void rpc_topology_list(struct ctld *d, struct wire_req *req);
 void rpc_prio_list(struct ctld *d, struct wire_req *req);
 void rpc_why(struct ctld *d, struct wire_req *req);
 void rpc_diag(struct ctld *d, struct wire_req *req);

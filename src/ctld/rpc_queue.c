@@ -1,4 +1,4 @@
-/* rpc_queue.c - what there is to see of the queue beside its jobs: licenses, and priorities factor by factor */
+/* rpc_queue.c - what there is to see of the queue beside its jobs: licenses, the network, and priorities factor by factor */
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -28,6 +28,15 @@ void rpc_license_list(struct ctld *d, struct wire_req *req)
 	wire_reply(req, &rsp.base);
 	free(rsp.license);
 	free(rec);
+}
+
+void rpc_topology_list(struct ctld *d, struct wire_req *req)
+{
+	Pb__TopologyListRsp rsp = PB__TOPOLOGY_LIST_RSP__INIT;
+	Pb__TopologyRecord *const *topo;
+	rsp.n_topology = conf_topologies(d->conf, &topo);
+	rsp.topology = (Pb__TopologyRecord **)topo;
+	wire_reply(req, &rsp.base);
 }
 
 void rpc_prio_list(struct ctld *d, struct wire_req *req)

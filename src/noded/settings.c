@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "noded/namespace.h"
 #include "noded/place.h"
 #include "noded/settings.h"
@@ -55,6 +56,19 @@ static void plugins_fill(const struct noded *n, Pb__StepdStart *start)
 	setting_add(start, "PluginDir", conf_str(n->conf, CONF_PluginDir));
 }
 
+/* Where the node is in the network; a flat one needs no word. */
+static void topology_fill(const struct noded *n, Pb__StepdStart *start)
+{
+	struct str addr = STR_INIT, pattern = STR_INIT;
+	conf_topology_addr(n->conf, n->name, &addr, &pattern);
+	if (strcmp(pattern.data, "node")) {
+		setting_add(start, "TopologyAddr", addr.data);
+		setting_add(start, "TopologyPattern", pattern.data);
+	}
+	str_fini(&addr);
+	str_fini(&pattern);
+}
+
 void settings_fill(const struct noded *n, Pb__StepdStart *start)
 {
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -70,6 +84,7 @@ void settings_fill(const struct noded *n, Pb__StepdStart *start)
 	setting_add(start, "SlurmdDebug", log_level_name((enum log_level)conf_num(n->conf, CONF_SlurmdDebug)));
 	setting_add(start, "ConfPath", conf_path(n->conf));
 	plugins_fill(n, start);
+	topology_fill(n, start);
 	setting_add_num(start, "UnkillableStepTimeout", conf_num(n->conf, CONF_UnkillableStepTimeout));
 	setting_add_num(start, "MinRAMSpace", conf_num(n->conf, CONF_Cgroup_MinRAMSpace));
 	setting_add_num(start, "RealMemory", n->self->real_memory ? n->self->real_memory : n->hw.memory_mb);

@@ -49,6 +49,13 @@ static void submit_placement(struct sim *s, Pb__JobDesc *d)
 	d->has_spread_job = d->spread_job = chance(s, 5);
 	d->has_max_nodes = d->has_min_nodes && chance(s, 30);
 	d->max_nodes = d->min_nodes + draw(s, 4);
+	d->has_switches = d->has_switches_wait_sec = chance(s, 10);
+	d->switches = 1 + draw(s, 2);
+	d->switches_wait_sec = draw(s, 600);
+	d->has_segment = chance(s, 10);
+	d->segment = 1 + draw(s, 3);
+	d->has_consolidate_segments = d->consolidate_segments = d->has_segment && chance(s, 30);
+	d->has_spread_segments = d->spread_segments = d->has_segment && chance(s, 30);
 	d->has_time_min_min = d->has_time_limit_min && chance(s, 20);
 	d->time_min_min = 1 + draw(s, d->time_limit_min);
 	if (!d->tres_per_node && !d->tres_per_job && chance(s, 5)) {
@@ -78,7 +85,7 @@ static void request_draw(struct sim *s, struct request *q)
 	d.mem_per_node = draw(s, 8000);
 	d.tres_per_node = (char *)(chance(s, 20) ? "gres/gpu:2" : NULL);
 	d.tres_per_job = (char *)(!d.tres_per_node && chance(s, 15) ? "gres/gpu:3" : NULL);
-	d.exclusive = (char *)(chance(s, 8) ? "node" : chance(s, 4) ? "user" : NULL);
+	d.exclusive = (char *)(chance(s, 8) ? "node" : chance(s, 4) ? "user" : chance(s, 4) ? "topo" : NULL);
 	d.partition = (char *)(chance(s, 20) ? "short,main" : chance(s, 30) ? "short" : chance(s, 10) ? "shared" : chance(s, 5) ? "own" : NULL);
 	submit_placement(s, &d);
 	d.req_nodes = (char *)(chance(s, 4) ? "n1,n3" : NULL);
@@ -427,6 +434,41 @@ static uint32_t left_over(struct sim *s, bool end_interactive)
 	return left;
 }
 
+static void unit_add(Pb__TopologyRecord *t, uint32_t level, uint32_t from, uint32_t to)
+{
+	Pb__TopologyUnit *u = xcalloc(1, sizeof *u);
+	pb__topology_unit__init(u);
+	u->name = xasprintf("u%zu", t->n_unit);
+	u->level = level;
+	u->nodes = xasprintf("n[%u-%u]", from, to);
+	t->unit = xrealloc(t->unit, (t->n_unit + 1) * sizeof *t->unit);
+	t->unit[t->n_unit++] = u;
+}
+
+/* A tree of three leaves for all, blocks of two nodes for the partition "short". */
+static void topology_build(struct sim *s)
+{
+	s->w.topo_conf = xcalloc(2, sizeof *s->w.topo_conf);
+	for (uint32_t i = 0; i < 2; i++) {
+		Pb__TopologyRecord *t = s->w.topo_conf[s->w.topos++] = xcalloc(1, sizeof *t);
+		pb__topology_record__init(t);
+		t->name = xstrdup(i ? "blocks" : "net");
+		t->kind = xstrdup(i ? "block" : "tree");
+		t->has_cluster_default = t->cluster_default = !i;
+		for (uint32_t n = 0; n < NODES; n += i ? 2 : 4)
+			unit_add(t, 0, n, n + (i ? 1 : 3));
+		if (!i)
+			unit_add(t, 1, 0, NODES - 1);
+		t->n_block_sizes = i ? 3 : 0;
+		t->block_sizes = xcalloc(3, sizeof *t->block_sizes);
+		for (uint32_t k = 0; k < t->n_block_sizes; k++)
+			t->block_sizes[k] = 2u << k;
+	}
+	s->w.params.topo_optional = draw(s, 4) == 0;
+	s->w.params.dragonfly = draw(s, 4) == 0;
+	s->w.params.max_switch_wait_sec = 300;
+}
+
 /* Twelve nodes of several kinds in two partitions. */
 static void world_build(struct sim *s)
 {
@@ -458,6 +500,8 @@ static void world_build(struct sim *s)
 		r.n_gres_list = 2 * (i % 2);
 		world_add_node(&s->w, &r);
 	}
+	if (draw(s, 2))
+		topology_build(s);
 	for (uint32_t i = 0; i < 4; i++) {
 		static const char *const name[] = { "main", "short", "shared", "own" };
 		Pb__PartitionRecord r = PB__PARTITION_RECORD__INIT;
@@ -465,6 +509,7 @@ static void world_build(struct sim *s)
 		r.nodes = (char *)(i ? "n[0-7]" : "n[0-11]");
 		r.oversubscribe = (char *)(i == 2 ? draw(s, 2) ? "FORCE:3" : "YES:2" : NULL);
 		r.exclusive = (char *)(i == 3 ? "USER" : NULL);
+		r.topology = (char *)(i == 1 && s->w.topos ? "blocks" : NULL);
 		r.has_max_cpus_per_node = r.has_max_cpus_per_socket = r.has_lln = i == 1;
 		r.max_cpus_per_node = 4 + draw(s, 4);
 		r.max_cpus_per_socket = draw(s, 4);

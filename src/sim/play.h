@@ -1,4 +1,4 @@
-/* play.h - what the files of the scenario runner share (scenario.c, scenario_submit.c, scenario_resv.c) */
+/* play.h - what the files of the scenario runner share (scenario.c, scenario_submit.c, scenario_resv.c, scenario_topo.c) */
 #pragma once
 #include "sim/world.h"
 
@@ -40,3 +40,6 @@ char *dependency(struct play *p, const char *text);               /* "afterok:a"
 void do_zone(struct play *p);
 void do_reserve(struct play *p);
 void expect_resv(struct play *p);
+/* scenario_topo.c */
+void do_topology(struct play *p);
+void do_unit(struct play *p);

@@ -339,6 +339,11 @@ static void begin(struct run *r)
 	ev.config.nodes = r->nodes;
 	ev.config.part = r->part;
 	ev.config.parts = r->parts;
+	if (r->conf) {
+		Pb__TopologyRecord *const *topo;
+		ev.config.topos = conf_topologies(r->conf, &topo);
+		ev.config.topo = (Pb__TopologyRecord **)topo;
+	}
 	step(r, &ev);
 	for (uint32_t i = 0; i < core_node_count(r->core); i++) {
 		struct core_event reg = { .type = EV_NODE_REGISTER };

@@ -199,6 +199,7 @@ static void do_partition(struct play *p)
 	r.allow_groups = (char *)opt(p, "allowgroups");
 	r.preempt_mode = (char *)opt(p, "preemptmode");
 	r.exclusive = (char *)opt(p, "exclusive");
+	r.topology = (char *)opt(p, "topology");
 	r.job_defaults = (char *)opt(p, "jobdefaults");
 	world_add_part(&p->w, &r);
 	str_fini(&all);
@@ -218,6 +219,7 @@ static void do_set(struct play *p)
 		{ "overtime", NULL, &q->over_time_limit_min }, { "bf_reserve", NULL, &q->bf_reserve }, { "bf_order", NULL, &q->bf_order }, { "bf_plan_all", &q->bf_plan_all, NULL }, { "place_fragment", &q->place_fragment, NULL },
 		{ "bf_max_job_test", NULL, &q->bf_max_job_test }, { "bf_window", NULL, &q->bf_window_min }, { "resv_over_run", NULL, &q->resv_over_run_min }, { "preempt", &q->preempt, NULL }, { "preempt_priority", &q->preempt_priority, NULL },
 		{ "preempt_mode", NULL, &q->preempt_mode }, { "preempt_exempt", NULL, &q->preempt_exempt_sec }, { "min_job_age", NULL, &q->min_job_age_sec },
+		{ "max_switch_wait", NULL, &q->max_switch_wait_sec }, { "topo_optional", &q->topo_optional, NULL }, { "dragonfly", &q->dragonfly, NULL },
 	};
 	for (size_t i = 1; i < p->words; i++) {
 		char *eq = strchr(p->word[i], '=');
@@ -326,6 +328,8 @@ static void do_reconfigure(struct play *p)
 	ev.config.nodes = p->w.nodes;
 	ev.config.part = p->w.part_conf;
 	ev.config.parts = p->w.parts;
+	ev.config.topo = p->w.topo_conf;
+	ev.config.topos = p->w.topos;
 	world_step(&p->w, &ev);
 	const Pb__Result *r = (const Pb__Result *)world_answer(&p->w, ev.token);
 	take_result(p, r->code, r->detail);
@@ -761,7 +765,7 @@ static void do_expect(struct play *p)
 /* --- the language ----------------------------------------------------------------------------- */
 
 static const struct { const char *word; void (*fn)(struct play *p); bool setup; } commands[] = {
-	{ "nodes", do_nodes, true }, { "partition", do_partition, true }, { "set", do_set, true },
+	{ "nodes", do_nodes, true }, { "partition", do_partition, true }, { "set", do_set, true }, { "topology", do_topology, true }, { "switch", do_unit, true }, { "block", do_unit, true },
 	{ "submit", do_submit, false }, { "alloc", do_alloc, false }, { "end", do_end, false }, { "cancel", do_cancel, false },
 	{ "kill", do_kill, false }, { "register", do_register, false }, { "restart", do_restart, false }, { "reconfigure", do_reconfigure, false },
 	{ "epilog", do_epilog, false }, { "report", do_report, false },

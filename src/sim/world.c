@@ -32,7 +32,7 @@ void world_init(struct world *w)
 		.cluster = "sim", .first_job_id = 1, .max_job_id = 67043328, .max_job_count = 100000, .max_array_size = 1001, .min_job_age_sec = 300,
 		.kill_wait_sec = 30, .slurmd_timeout_sec = 300, .resume_timeout_sec = 60, .max_step_count = 40000, .return_to_service = 1, .requeue_delay_sec = 0, .job_requeue = true,
 		.select_cores = true, .select_memory = true, .gather_sec = 30, .backfill = true, .bf_window_min = 1440, .bf_resolution_sec = 60, .bf_max_job_test = 100,
-		.def_mem_per_cpu = 100, .node_steps_clean = true, .gres_types = "gpu", .tres_extra = "gres/gpu",
+		.def_mem_per_cpu = 100, .node_steps_clean = true, .gres_types = "gpu", .tres_extra = "gres/gpu", .max_switch_wait_sec = 300,
 	};
 }
 
@@ -70,6 +70,9 @@ void world_fini(struct world *w)
 	}
 	for (size_t i = 0; i < w->parts; i++)
 		pb__partition_record__free_unpacked(w->part_conf[i], NULL);
+	for (size_t i = 0; i < w->topos; i++)
+		pb__topology_record__free_unpacked(w->topo_conf[i], NULL);
+	free(w->topo_conf);
 	free(w->node_conf);
 	free(w->part_conf);
 	free(w->node);
@@ -446,6 +449,8 @@ void world_configure(struct world *w)
 	ev.config.nodes = w->nodes;
 	ev.config.part = w->part_conf;
 	ev.config.parts = w->parts;
+	ev.config.topo = w->topo_conf;
+	ev.config.topos = w->topos;
 	one(w, &ev);
 }
 

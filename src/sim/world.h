@@ -17,7 +17,8 @@ struct world {
 	struct core_params params;
 	Pb__NodeRecord **node_conf;
 	Pb__PartitionRecord **part_conf;
-	size_t nodes, parts, node_cap, part_cap;
+	Pb__TopologyRecord **topo_conf;
+	size_t nodes, parts, node_cap, part_cap, topos;
 	struct world_node *node;
 	size_t nodes_cap;
 	uint64_t now_ms, timer_ms, token;

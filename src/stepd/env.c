@@ -71,6 +71,13 @@ static void env_bind(struct envlist *e, const char *name, const char *text, bool
 	bind_fini(&b);
 }
 
+static void env_topology(const struct step *s, struct envlist *e)
+{
+	const char *addr = step_conf(s, "TopologyAddr"), *pattern = step_conf(s, "TopologyPattern");
+	envlist_set(e, "SLURM_TOPOLOGY_ADDR", addr ? addr : s->node);
+	envlist_set(e, "SLURM_TOPOLOGY_ADDR_PATTERN", pattern ? pattern : "node");
+}
+
 static void env_step_here(const struct step *s, struct envlist *e)
 {
 	struct str gtids = STR_INIT;
@@ -84,8 +91,7 @@ static void env_step_here(const struct step *s, struct envlist *e)
 	envlist_set(e, "SLURMD_NODENAME", s->node);
 	envlist_setf(e, "SLURM_CPUS_ON_NODE", "%u", s->here->cpus);
 	envlist_set(e, "SLURM_PRIO_PROCESS", "0");
-	envlist_set(e, "SLURM_TOPOLOGY_ADDR", s->node);
-	envlist_set(e, "SLURM_TOPOLOGY_ADDR_PATTERN", "node");
+	env_topology(s, e);
 	env_bind(e, "SLURM_CPU_BIND", s->spec->cpu_bind, false);
 	affinity_env(s, e);
 	env_bind(e, "SLURM_MEM_BIND", s->spec->mem_bind, true);
@@ -192,6 +198,7 @@ void env_prepare(const struct step *s)
 		if (s->batch->n_het)
 			jobenv_add_het(&common, s->batch->het, s->batch->n_het, JOBENV_BATCH, NULL);
 		jobenv_add_node(&common, job, s->node);
+		env_topology(s, &common);
 		gpus_batch(s, &common);
 		envlist_set(&common, "HOSTNAME", s->node);
 		return;
