@@ -385,19 +385,6 @@ static double flow_time(uint32_t nodes, uint32_t jobs)
 	return t;
 }
 
-static double plan_time(uint32_t nodes, uint32_t jobs)
-{
-	struct bench *b = bench_new(nodes);
-	double slice;
-	uint64_t r = 4711;
-	register_nodes(b);
-	for (uint32_t i = 0; i < nodes + jobs; i++)
-		mixed(b, i, 1, 0, 60 + 60 * draw(&r, 48));
-	double t = plan_all(b, &slice);
-	bench_free(b);
-	return t;
-}
-
 /* x10 in jobs, x10 in nodes; the exponent of each says how it grows. */
 static void growth(const char *name, double (*time_of)(uint32_t nodes, uint32_t jobs), uint32_t nodes, uint32_t jobs)
 {
@@ -432,7 +419,6 @@ int main(int argc, char **argv)
 		printf("core_restart %.2f s for 1000000 pending jobs\n", restart_time(1000, 1000000));
 	if (wanted(argc, argv, "growth")) {
 		growth("flow", flow_time, 100, 2000);
-		growth("plan", plan_time, 100, 200);
 		growth("restart", restart_time, 100, 10000);
 	}
 	return 0;

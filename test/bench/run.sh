@@ -55,3 +55,5 @@ awk '
 			printf "%-34s %12s %12s %8s  %s\n", x, a, b, (b != "-" && b + 0 ? sprintf("%.2f", a / b) : "-"), unit[x] } }
 ' "$dir/ours" "$dir/theirs"
 echo "# raw lines: $dir/ours $dir/theirs"
+echo "# the core alone (doc/bench.md)"
+"$build/src/sim/corebench" flow burst full restart growth
