@@ -3,6 +3,7 @@
  *   srun.c         options, operands, the order of things
  *   srun_alloc.c   the allocation and the step, from slurmctld (waits, retries, gives back)
  *   srun_het.c     components of a heterogeneous job: which, their steps, all of them as one layout
+ *   srun_guard.c   gives it back when srun is killed
  *   srun_launch.c  what the nodes are told, and telling all of them at once
  *   srun_env.c     environment for the tasks;  srun_multi.c  --multi-prog files
  *   srun_plan.c    where stdin, stdout and stderr of the tasks lead
@@ -90,6 +91,7 @@ struct srun {
 	uint32_t job_id, step_id, task_count;
 	bool is_attached;          /* sattach: the step is another srun's */
 	bool is_own_job;           /* allocated by us, given back at the end */
+	int guard_fd;              /* to the child that gives it back if we are killed; 0: none */
 	Pb__JobRecord *job;
 	Pb__StepCreateRsp *step;
 	Pb__StepLayout *layout;    /* of all parts together */
@@ -146,6 +148,11 @@ void het_env(const struct srun *s, const struct part *p, struct envlist *e);
 int alloc_get(struct srun *s);
 void alloc_give_back(struct srun *s);
 int signals_open(void);                    /* signalfd of what srun acts upon; blocks them */
+
+/* srun_guard.c: from here on the job, or the step in another's job, ends with this process, until guard_end. */
+void guard_start(struct srun *s);
+void guard_end(struct srun *s);
+void job_kill(uint32_t job_id);
 
 /* srun_launch.c */
 int launch_listen(struct srun *s, struct error *err);

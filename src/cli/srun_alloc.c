@@ -95,22 +95,6 @@ static int call_until(struct srun *s, enum rpc rpc, const ProtobufCMessage *req,
 
 /* --- waiting for a job -------------------------------------------------------------------------------- */
 
-static void job_kill(uint32_t job_id)
-{
-	char id[16], *list[] = { id };
-	Pb__KillReq req = PB__KILL_REQ__INIT;
-	ProtobufCMessage *rsp = NULL;
-	struct client *c;
-	snprintf(id, sizeof(id), "%u", job_id);
-	req.id = list;
-	req.n_id = 1;
-	if (client_open(&c, NULL) < 0)
-		return;
-	if (client_call(c, RPC_KILL, &req.base, 0, &rsp, NULL) == 0)
-		protobuf_c_message_free_unpacked(rsp, NULL);
-	client_close(c);
-}
-
 static int wait_interrupted(struct srun *s, int number)
 {
 	job_kill(s->job_id);
@@ -195,6 +179,7 @@ static int job_submit(struct srun *s)
 		return refused(s, "Unable to allocate resources", (int)rsp->code, rsp->detail);
 	s->job_id = rsp->job_id;
 	s->is_own_job = true;
+	guard_start(s);
 	log_verbose("JobId=%u returned by the controller", s->job_id);
 	if (!rsp->alloc)
 		return job_wait(s, step);
@@ -344,6 +329,8 @@ int alloc_get(struct srun *s)
 	s->layout = s->part[0].step->layout;
 	if (s->parts > 1)
 		het_merge(s);
+	if (!s->is_own_job)
+		guard_start(s);
 	return 0;
 }
 
@@ -367,4 +354,5 @@ void alloc_give_back(struct srun *s)
 		if (client_call(s->client, RPC_JOB_DONE, &done.base, 0, &rsp, NULL) == 0)
 			protobuf_c_message_free_unpacked(rsp, NULL);
 	}
+	guard_end(s);
 }

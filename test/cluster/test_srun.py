@@ -104,6 +104,26 @@ def test_interrupted_wait_for_a_step_leaves_nothing(cluster):
     cluster.wait_idle()
 
 
+def test_killed_srun_takes_its_job_or_step_along(cluster):
+    def killed(command, said):
+        srun = subprocess.Popen(f"exec srun {command}", shell=True, cwd=cluster.work, env=cluster.env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert said in srun.stdout.readline()
+        srun.kill()
+        srun.communicate()
+    runs = "sh -c 'echo up; exec sleep 600'"
+    killed(f"-J alone -N2 {runs}", "up")
+    cluster.wait("the job to be cancelled", lambda: cluster.out("sacct -nXP --name alone -o State").startswith("CANCELLED"))
+    cluster.wait_idle()
+    job = cluster.run("salloc --no-shell -N2 --exclusive -t 5").err.split("Granted job allocation ")[1].split()[0]
+    killed("-J queued -N2 --exclusive true", "queued and waiting")
+    cluster.wait("it to be taken back", lambda: "queued" not in cluster.out("squeue -h -o %j"))
+    killed(f"--jobid {job} -J inner {runs}", "up")
+    cluster.wait("the step to end", lambda: "inner" not in cluster.out("squeue -hs -o %j"))
+    assert cluster.out(f"srun --jobid {job} -w node-2 hostname").split() == ["node-2"]
+    cluster.run(f"scancel {job}")
+    cluster.wait_idle()
+
+
 def test_pty_is_a_terminal(cluster):
     pid, fd = pty.fork()
     if pid == 0:
