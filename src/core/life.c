@@ -72,6 +72,7 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 	j->susp_total = 0;
 	j->has_exit = j->cancelled_by = false;
 	j->immediate_until_ms = 0;
+	j->lost_ms = 0;   /* was about the run before */
 	j->warned = false;
 	j->mail_percent = 0;
 	j->next_step = j->step_reserved = 0;
@@ -397,6 +398,12 @@ void job_node_lost(struct core *c, struct core_job *j, uint32_t node)
 		end_by_node(c, j);
 }
 
+void job_launch_lost(struct core *c, struct core_job *j)
+{
+	node_why(c, j, j->alloc->on[0].node, "was lost");
+	end_by_node(c, j);
+}
+
 /* While a requeued job's nodes clean up, they speak of the run before. */
 uint32_t run_of(const struct core_job *j) { return j->requeue_pending ? j->restarts - 1 : j->restarts; }
 
@@ -620,8 +627,6 @@ void life_purge(struct core *c)
 void life_restored(struct core *c, struct core_job *j)
 {
 	struct job_extra *x = j->x;
-	if ((j->flags & JOBF_COMPLETING) && j->alloc)
-		restore_cleaning(c, j);
 	if (j->state == PB__JOB_STATE__RUNNING) {
 		uint32_t end = j->end;
 		job_set_limit_timer(c, j);

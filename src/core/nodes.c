@@ -30,12 +30,20 @@ static void reason_set(struct core *c, struct core_node *n, const char *reason, 
 }
 
 /* Every job that holds something there loses it. The list shrinks while we go. */
-static void jobs_lost(struct core *c, struct core_node *n)
+/* `answers`: the node was restarted. A script that was on its way to it may still come: its job ends, and the node is told so, and is free when it has said yes. */
+static void jobs_lost(struct core *c, struct core_node *n, bool answers)
 {
-	while (n->held_n) {
+	size_t kept = 0;
+	while (n->held_n > kept) {
 		size_t before = n->held_n;
-		job_node_lost(c, n->held[0].job, n->index);
-		assert(n->held_n < before);
+		struct core_job *j = n->held[kept].job;
+		if (answers && j->launching && j->alloc->on[0].node == n->index) {
+			job_launch_lost(c, j);
+			kept++;
+		} else {
+			job_node_lost(c, j, n->index);
+			assert(n->held_n < before);
+		}
 	}
 }
 
@@ -54,7 +62,7 @@ void node_set_down(struct core *c, struct core_node *n, const char *reason)
 	reason_set(c, n, reason, 0, "root");
 	fx_log(c, LOG_L_ERROR, "node %s is down: %s", n->name, reason);
 	plans_lost(c, n);
-	jobs_lost(c, n);
+	jobs_lost(c, n, false);
 	node_refresh(c, n);
 	fx_node(c, n);
 }
@@ -183,7 +191,7 @@ static void register_known(struct core *c, struct core_node *n, const Pb__NodeRe
 	uint64_t boot = n->rec->boot_time, started = n->rec->slurmd_start_time;
 	if (rebooted(n, q) && n->held_n) {
 		fx_log(c, LOG_L_INFO, "node %s was restarted: its jobs are lost", n->name);
-		jobs_lost(c, n);
+		jobs_lost(c, n, true);
 	}
 	if (reboot_is_back(n, q))
 		reboot_done(c, n);

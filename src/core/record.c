@@ -262,7 +262,7 @@ static void record_fill(const struct core *c, Pb__JobRecord *m, struct core_job 
 	if (j->blocked)
 		SET(blocked_reason, j->blocked);
 	record_extra(c, m, j, a);
-	if (stays_held && !m->has_end_reason)
+	if (stays_held && j->state == PB__JOB_STATE__PENDING && !m->has_end_reason)
 		SET(end_reason, j->hold);
 	sluid_make(j, sluid);
 	m->sluid = sluid;
@@ -583,6 +583,24 @@ void record_restore(struct core *c, const struct core_event *ev)
 	pb__job_record__free_unpacked(m, NULL);
 }
 
+/* Jobs that were completing, those that started last first: what an earlier one had may have been given back, and to a later one, since its record was written. */
+static void restore_all_cleaning(struct core *c)
+{
+	struct core_job **job = NULL, *j;
+	size_t n = 0, cap = 0;
+	for (uint64_t cur = 0; (j = (struct core_job *)core_job_next(c, &cur));)
+		if ((j->flags & JOBF_COMPLETING) && j->alloc) {
+			job = xgrow(job, &cap, n + 1, sizeof *job);
+			size_t at = n++;
+			for (; at && job[at - 1]->start <= j->start; at--)   /* few, and mostly in order */
+				job[at] = job[at - 1];
+			job[at] = j;
+		}
+	for (size_t i = 0; i < n; i++)
+		restore_cleaning(c, job[i]);
+	free(job);
+}
+
 void record_restored(struct core *c, const struct core_event *ev)
 {
 	resv_restored(c);
@@ -596,6 +614,7 @@ void record_restored(struct core *c, const struct core_event *ev)
 		if (j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED)
 			life_restored(c, j);
 	}
+	restore_all_cleaning(c);
 	for (uint64_t cur = 0;;) {
 		struct core_job *j = (struct core_job *)core_job_next(c, &cur);
 		if (!j)

@@ -759,6 +759,8 @@ void job_set_limit_timer(struct core *c, struct core_job *j);
 void job_cancel(struct core *c, struct core_job *j, uint32_t uid);
 void job_batch_done(struct core *c, struct core_job *j, uint32_t node, const Pb__NodeEvent *e);
 void job_node_lost(struct core *c, struct core_job *j, uint32_t node);
+/* Its first node was restarted before it said that it has the script. */
+void job_launch_lost(struct core *c, struct core_job *j);
 void job_launch_failed(struct core *c, struct core_job *j, uint32_t node, const char *detail, bool drain, bool again);
 void job_launched(struct core *c, struct core_job *j);          /* its node has the script */
 void life_launch_result(struct core *c, const struct core_event *ev);
