@@ -228,8 +228,9 @@ void put_job_reason(struct str *out, struct jobview *v)
 	size_t n = strlen(name);
 	struct slice more = job_state_is_final(jobview_state(v)) ? msgview_text(&v->rec, PB_JobRecord_why)
 								 : msgview_text(jobview_vol(v), PB_JobVolatile_reason_desc);
-	bool deleted = jobview_reason(v) == REASON_RESERVATION_DELETED && more.n; /* the reference names the reservation instead */
-	if (deleted || (more.n > n && !memcmp(more.p, name, n))) {
+	/* Here the reference prints the text instead: the reservation's name; that nodes are away. */
+	bool instead = more.n && (jobview_reason(v) == REASON_RESERVATION_DELETED || (!job_state_is_final(jobview_state(v)) && jobview_reason(v) == REASON_RESOURCES));
+	if (instead || (more.n > n && !memcmp(more.p, name, n))) {
 		put_slice(out, more, "");
 		return;
 	}

@@ -74,13 +74,11 @@ static uint32_t wait_partition(const struct core *c, const struct core_job *j)
 {
 	const struct shape *s = j->shape;
 	uint32_t reason = REASON_PARTITION_DOWN;
-	if (j->limit_reason)
-		return j->limit_reason;
 	for (uint32_t i = 0; i < s->part_n; i++) {
-		if (!s->part[i] || !(s->part_mask & 1u << i))
+		if (!s->part[i] || !(j->limit_reason || s->part_mask & 1u << i))
 			continue;
 		if (s->part[i]->state == PART_UP || s->part[i]->state == PART_DRAIN)
-			return REASON_NONE;
+			return j->limit_reason;   /* of all of them, or none */
 		reason = s->part[i]->state == PART_INACTIVE ? REASON_PARTITION_INACTIVE : REASON_PARTITION_DOWN;
 	}
 	(void)c;

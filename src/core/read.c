@@ -66,6 +66,49 @@ static const char *away_text(const struct core *c, const struct core_job *j)
 	return text_buf(c, 0);
 }
 
+/* Are fewer of its nodes up than it wants, in each partition it may use? */
+static bool nodes_away(const struct core *c, const struct shape *s, bool *ret_some_up)
+{
+	bool known = false;
+	for (uint32_t i = 0; i < s->part_n; i++) {
+		if (!s->part[i] || !s->able[i] || !(s->part_mask & 1u << i))
+			continue;
+		uint32_t up = bitset_count_and(s->able[i], c->up);
+		if (up >= s->min_nodes)
+			return false;
+		known = true;
+		*ret_some_up |= up > 0;
+	}
+	return known;
+}
+
+/* What the reference then says instead of Resources or Priority: names of nodes where none is up and some are down. NULL: it is not so. */
+static const char *nodes_away_text(const struct core *c, const struct core_job *j, uint32_t *ret_reason)
+{
+	const struct shape *s = j->shape;
+	bool some_up = false;
+	if (!nodes_away(c, s, &some_up))
+		return NULL;
+	struct bitset *down = bitset_create(c->node_n);
+	for (uint32_t i = 0; i < s->part_n && !some_up; i++)
+		if (s->part[i] && s->able[i])
+			bitset_for(s->able[i], n)
+				if (c->node[n]->base == NODE_DOWN)
+					bitset_set(down, n);
+	const char *text = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions";
+	if (!bitset_empty(down)) {
+		char *t = nodes_text(c, down);
+		snprintf(text_buf(c, 0), sizeof c->text[0], "ReqNodeNotAvail, UnavailableNodes:%s", t);
+		free(t);
+		text = text_buf(c, 0);
+		*ret_reason = REASON_REQ_NODE_NOT_AVAIL;
+	} else {
+		*ret_reason = REASON_RESOURCES;
+	}
+	bitset_destroy(down);
+	return text;
+}
+
 static uint32_t shown_reason(const struct core *c, const struct core_job *j)
 {
 	if (het_follows(j) && j->state == PB__JOB_STATE__PENDING && !j->wait)
@@ -99,6 +142,8 @@ void core_job_volatile(const struct core *c, const struct core_job *j, Pb__JobVo
 		ret->reason_desc = (char *)away_text(c, j);
 	else if (j->x && j->x->wait_text && (j->hold == REASON_LAUNCH_FAILED_HELD || j->hold == REASON_RESERVATION_DELETED))
 		ret->reason_desc = j->x->wait_text;
+	else if (j->shape->tried && (ret->reason == REASON_RESOURCES || ret->reason == REASON_PRIORITY))
+		ret->reason_desc = (char *)nodes_away_text(c, j, &ret->reason);
 	ret->has_last_eval = j->shape->tried;
 	ret->last_eval = j->shape->tried ? c->now_ms / 1000 : 0;
 	if (j->begin > c->now_ms / 1000) { /* whatever else holds it back */

@@ -74,3 +74,28 @@ def test_sacct_lists_a_held_job_only_by_its_id(cluster):
     cluster.wait("in accounting", lambda: cluster.out(f"sacct -X -n -j {job} -o state") == "PENDING")
     assert cluster.out("sacct -X -n --name neverready -S now-1hours -E now") == ""
     cluster.run(f"scancel {job}")
+
+
+def test_reasons_that_name_nodes(cluster):
+    """Texts recorded from the reference."""
+    long = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
+
+    def shown(job):
+        return cluster.out(f"squeue -h -j {job} -o %r")
+
+    try:
+        cluster.run("scontrol update nodename=node-4 state=drain reason=x")
+        whole = cluster.submit("-N4 --wrap true")
+        cluster.wait(long, lambda: shown(whole) == long)
+        assert cluster.job(whole, "Reason") == long.replace(" ", "_")
+        assert cluster.out(f"squeue -h -j {whole} -o %R") == f"({long})"
+        named = cluster.submit("-w node-4 --wrap true")
+        cluster.wait("it names what is away", lambda: shown(named).startswith("ReqNodeNotAvail, "))
+        cluster.run("scontrol update nodename=node-[1-3] state=down reason=y")
+        none = cluster.submit("--wrap true")
+        cluster.wait("no node is up", lambda: shown(none) == "ReqNodeNotAvail, UnavailableNodes:node-[1-3]")
+    finally:
+        cluster.run("scancel -u $(id -un)", check=False)
+        for node in range(1, 5):
+            cluster.run(f"scontrol update nodename=node-{node} state=resume", check=False)
+    cluster.wait_idle()
