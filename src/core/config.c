@@ -341,7 +341,9 @@ int config_apply(struct core *c, const struct core_event *ev, struct error *err)
 			break;
 		struct core_part *p = j->part < old_parts ? part_find(c, name[j->part]) : NULL;
 		j->part = p ? p->index : UINT32_MAX;
-		if (j->state == PB__JOB_STATE__PENDING)
+		if (j->state == PB__JOB_STATE__PENDING && j->limit_reason == REASON_BAD_CONSTRAINTS)
+			job_follow(c, j); /* what it named may be there again */
+		else if (j->state == PB__JOB_STATE__PENDING)
 			queue_update(c, j);
 	}
 	for (uint32_t i = 0; i < old_parts; i++)

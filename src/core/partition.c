@@ -142,20 +142,24 @@ static int key_apply(struct core *c, Pb__PartitionRecord *r, const char *key, co
 
 /* --- jobs follow ------------------------------------------------------------------------------ */
 
+void job_follow(struct core *c, struct core_job *j)
+{
+	Pb__JobDesc *d = job_desc(j);
+	struct error err = { 0 };
+	if (job_reshape(c, j, d, &err) < 0)
+		j->limit_reason = REASON_BAD_CONSTRAINTS;
+	pb__job_desc__free_unpacked(d, NULL);
+	queue_update(c, j);
+}
+
 static void jobs_follow(struct core *c)
 {
 	for (uint64_t cur = 0;;) {
 		struct core_job *j = (struct core_job *)core_job_next(c, &cur);
 		if (!j)
 			break;
-		if (j->state != PB__JOB_STATE__PENDING)
-			continue;
-		Pb__JobDesc *d = job_desc(j);
-		struct error err = { 0 };
-		if (job_reshape(c, j, d, &err) < 0)
-			j->limit_reason = REASON_BAD_CONSTRAINTS;
-		pb__job_desc__free_unpacked(d, NULL);
-		queue_update(c, j);
+		if (j->state == PB__JOB_STATE__PENDING)
+			job_follow(c, j);
 	}
 	sched_all(c);
 }

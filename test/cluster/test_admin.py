@@ -148,3 +148,23 @@ def test_reboot_needs_a_program(cluster):
     got = cluster.run("scontrol cancel_reboot node-1", check=False)
     assert got.rc == 1 and "Invalid node state" in got.err + got.out
     assert cluster.node_state("node-1") == "idle"
+
+
+def test_partition_taken_out_and_put_back(cluster):
+    """Jobs that wait for a partition which is gone for a while start when slurm.conf has it again, without another restart."""
+    path = f"{cluster.home}/etc/slurm.conf"
+    before = cluster.read(path)
+    alone = cluster.submit("-H -p short -o /dev/null --wrap true")
+    either = cluster.submit("-H -p short,main -o /dev/null --wrap true")
+    try:
+        with open(path, "w") as f:
+            f.writelines(line for line in before.splitlines(True) if not line.startswith("PartitionName=short"))
+        cluster.berth("kill slurmctld")
+        cluster.berth("start slurmctld")
+        assert "short" not in cluster.out("sinfo -h -o %R")
+    finally:
+        with open(path, "w") as f:
+            f.write(before)
+    cluster.run("scontrol reconfigure")
+    cluster.run(f"scontrol release {alone} {either}")
+    assert cluster.wait_end(alone) == "COMPLETED" and cluster.wait_end(either) == "COMPLETED"
