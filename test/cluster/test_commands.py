@@ -62,8 +62,12 @@ def test_a_running_job_is_held_for_its_next_run(cluster):
 
 def test_sacct_as_json(cluster):
     job = cluster.submit("-n2 -t 7 --wrap 'srun -n2 true; srun -n1 false'")
-    reply = cluster.wait("both steps in accounting", lambda: (lambda r: len(r["steps"]) == 3 and r["state"]["current"] != ["RUNNING"] and r)(
-        json.loads(cluster.out(f"sacct -j {job} --json"))["jobs"][0]))
+
+    def ended():
+        jobs = json.loads(cluster.out(f"sacct -j {job} --json"))["jobs"]   # none until slurmdbd has heard of it
+        return jobs and len(jobs[0]["steps"]) == 3 and jobs[0]["state"]["current"] != ["RUNNING"] and jobs[0]
+
+    reply = cluster.wait("both steps in accounting", ended)
     assert [s["step"]["id"] for s in reply["steps"]] == [f"{job}.batch", f"{job}.0", f"{job}.1"]
     assert reply["state"]["current"] == ["FAILED"] and reply["derived_exit_code"]["return_code"]["number"] == 1
     assert reply["time"]["limit"]["number"] == 7 and reply["nodes"].startswith("node-")
