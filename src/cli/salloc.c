@@ -223,16 +223,18 @@ static const char *shell_of_user(void)
 
 /* --- the allocation ------------------------------------------------------------------------------- */
 
-/* Waits until the job has nodes. NULL: it will not; the reason was printed. */
-static Pb__AllocInfo *alloc_wait(struct client *c, uint32_t job_id)
+/* Waits until the job has nodes, and they are prepared. NULL: it will not; the reason was printed. */
+static Pb__AllocInfo *alloc_wait(struct client *c, uint32_t job_id, bool queued)
 {
 	Pb__WaitReq req = PB__WAIT_REQ__INIT;
 	ProtobufCMessage *msg = NULL;
 	struct error err = { 0 };
 	Pb__AllocInfo *alloc = NULL;
 
-	say("Pending job allocation %u", job_id);
-	say("job %u queued and waiting for resources", job_id);
+	if (queued) {
+		say("Pending job allocation %u", job_id);
+		say("job %u queued and waiting for resources", job_id);
+	}
 	req.job_id = job_id;
 	if (client_call(c, RPC_WAIT, &req.base, -1, &msg, &err) < 0) {
 		fprintf(stderr, "%s: error: waiting for job %u: %s\n", cmd, job_id, err.line);
@@ -242,7 +244,8 @@ static Pb__AllocInfo *alloc_wait(struct client *c, uint32_t job_id)
 	if (rsp->code == 0 && rsp->alloc) {
 		alloc = rsp->alloc;
 		rsp->alloc = NULL;
-		say("job %u has been allocated resources", job_id);
+		if (queued)
+			say("job %u has been allocated resources", job_id);
 	} else {
 		atomic_store(&held.over, true);
 		fprintf(stderr, "%s: error: Job allocation %u has been revoked.\n", cmd, job_id);
@@ -274,7 +277,7 @@ static Pb__AllocInfo *alloc_get(struct client *c, struct jobopt *o)
 		alloc = rsp->alloc;
 		rsp->alloc = NULL;
 		if (!alloc)
-			alloc = alloc_wait(c, rsp->job_id);
+			alloc = alloc_wait(c, rsp->job_id, !rsp->configuring);
 	}
 	pb__submit_rsp__free_unpacked(rsp, NULL);
 	return alloc;

@@ -110,6 +110,8 @@ struct srun {
 	char host[64];             /* our address, as the nodes see it */
 	struct conn *conns;
 	struct watch signal_watch, listen_watch;
+	struct job_watch *job_watch; /* srun_watch.c */
+	uint64_t late_ms;          /* a node that has not come by then: is the job still there? */
 	size_t pending_exits;      /* ends not said yet */
 	/* input and output */
 	struct plan plan_in, plan_out, plan_err;
@@ -216,6 +218,10 @@ void node_ended(struct srun *s, struct node_info *n);
 void run_until_end(struct srun *s);
 void run_abort(struct srun *s);            /* "Job step aborted: Waiting up to ..." */
 void run_terminate(struct srun *s, int number);
+
+/* srun_watch.c */
+void job_watch_check(struct srun *s, uint64_t now);
+uint64_t job_watch_due(const struct srun *s);   /* when to call it next; UINT64_MAX: need not */
 
 /* srun_tty.c */
 void tty_start(struct srun *s);

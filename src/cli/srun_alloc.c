@@ -128,7 +128,8 @@ static int step_take(struct srun *s, struct part *p, Pb__StepCreateRsp *step, ui
 	return 0;
 }
 
-static int job_wait(struct srun *s, Pb__StepDesc *step)
+/* `queued`: it waits for nodes; else it has them, and they are prepared. */
+static int job_wait(struct srun *s, Pb__StepDesc *step, bool queued)
 {
 	Pb__WaitReq req = PB__WAIT_REQ__INIT;
 	ProtobufCMessage *msg = NULL;
@@ -136,7 +137,7 @@ static int job_wait(struct srun *s, Pb__StepDesc *step)
 	int number = 0;
 	req.job_id = s->job_id;
 	req.first_step = step;
-	if (!s->o.quiet)
+	if (!s->o.quiet && queued)
 		log_info("job %u queued and waiting for resources", s->job_id);
 	int rc = call_until(s, RPC_WAIT, &req.base, 0, NULL, &msg, &number, &err);
 	if (rc == -EINTR)
@@ -146,11 +147,13 @@ static int job_wait(struct srun *s, Pb__StepDesc *step)
 	Pb__WaitRsp *m = (Pb__WaitRsp *)msg;
 	if (!m->alloc) {
 		s->is_own_job = false;
+		if (m->detail && *m->detail)
+			log_info("%s", m->detail);
 		log_info("Force Terminated JobId=%u", s->job_id);
 		log_info("Job allocation %u has been revoked", s->job_id);
 		return srun_exit_code(1);
 	}
-	if (!s->o.quiet)
+	if (!s->o.quiet && queued)
 		log_info("job %u has been allocated resources", s->job_id);
 	s->alloc = m->alloc;
 	s->job = m->alloc->job;
@@ -182,7 +185,7 @@ static int job_submit(struct srun *s)
 	guard_start(s);
 	log_verbose("JobId=%u returned by the controller", s->job_id);
 	if (!rsp->alloc)
-		return job_wait(s, step);
+		return job_wait(s, step, !rsp->configuring);
 	s->alloc = rsp->alloc;
 	s->job = rsp->alloc->job;
 	if (!step)
@@ -281,7 +284,7 @@ static int step_create(struct srun *s, struct part *p)
 	int code = rc < 0 ? -rc : (int)m->code;
 	if (code == ESLURM_JOB_PENDING) {
 		uint32_t id = s->job_id;
-		rc = job_wait(s, req.desc);
+		rc = job_wait(s, req.desc, true);
 		s->is_own_job = false;
 		s->job_id = id;
 		return rc;

@@ -231,6 +231,7 @@ static void time_check(struct srun *s, uint64_t now)
 {
 	wait_check(s, now);
 	launch_again(s, now);
+	job_watch_check(s, now);
 	if (s->kill_at_ms && now >= s->kill_at_ms) {
 		s->kill_at_ms = 0;
 		conn_signal_all(s, SIGKILL);
@@ -255,6 +256,8 @@ static int next_timeout(const struct srun *s, uint64_t now)
 	for (size_t i = 0; i < s->node_count; i++)
 		if (s->node[i].retry_ms && !s->node[i].is_ended && s->node[i].retry_ms < at)
 			at = s->node[i].retry_ms;
+	if (job_watch_due(s) < at)
+		at = job_watch_due(s);
 	if (s->pending_exits && now + TELL_MS < at)
 		at = now + TELL_MS;
 	if (s->first_exit_ms && s->tasks_left && !s->is_terminating) {

@@ -96,18 +96,21 @@ static void check_rules(const struct core *c, const struct core_job *j)
 
 static void check_alloc(const struct core *c, const struct core_job *j)
 {
-	uint32_t left = 0, cpus = 0;
+	uint32_t left = 0, cpus = 0, preparing = 0;
 	for (uint32_t i = 0; i < j->alloc->n; i++) {
 		left += j->alloc->on[i].state != ON_FREE;
+		preparing += j->alloc->on[i].preparing;
 		cpus += j->alloc->on[i].cpus;
 		assert(!i || j->alloc->on[i].node > j->alloc->on[i - 1].node);
 	}
 	assert(left == j->alloc->left && cpus == j->alloc->cpus);
+	assert(preparing == j->preparing && (!preparing || (j->flags & JOBF_CONFIGURING)));
 	if (j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED)
 		assert(left == j->alloc->n && !(j->flags & JOBF_COMPLETING));
 	else
-		assert(left > 0 && (j->flags & JOBF_COMPLETING));
-	if (j->alloc->config_gen == c->config_gen && j->shape->config_gen == c->config_gen)
+		assert((left > 0 || j->epilog_ctld) && (j->flags & JOBF_COMPLETING));
+	/* of a run that is over the request may have been changed meanwhile */
+	if (!j->requeue_pending && j->alloc->config_gen == c->config_gen && j->shape->config_gen == c->config_gen)
 		check_rules(c, j);
 	check_steps(c, j);
 }
@@ -125,6 +128,8 @@ static void check_job(const struct core *c, const struct core_job *j)
 	assert(!j->tasks || (j->array && (j->array->head == j) == pending && (pending || job_state_is_final(j->state)) && !bitset_empty(j->tasks)));
 	assert((j->task == UINT32_MAX) || j->array->job_of[j->task] == j->id);
 	assert((j->end_prev || j->end_next || c->end_first == j) == (job_state_is_final(j->state) && !(j->flags & JOBF_COMPLETING) && !het_is_open(c, j)));
+	assert(!j->epilog_ctld || (j->flags & JOBF_COMPLETING));
+	assert(!(j->flags & JOBF_CONFIGURING) || (j->state == PB__JOB_STATE__RUNNING && !j->steps));
 	if (j->alloc)
 		check_alloc(c, j);
 }

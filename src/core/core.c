@@ -174,6 +174,7 @@ static const event_fn event_table[] = {
 	[EV_TIMER] = timer_event,
 	[EV_RESTORE_RESV] = resv_restore,
 	[EV_RESV] = resv_update,
+	[EV_SCRIPT_DONE] = configure_script_done,
 	[EV_PLAN] = plan_event,
 };
 

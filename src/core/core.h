@@ -57,7 +57,10 @@ struct core_params {
 	bool disable_root_jobs;
 	uint32_t def_time_limit_min;
 	uint64_t def_mem_per_cpu, def_mem_per_node, max_mem_per_cpu, max_mem_per_node; /* MiB, 0 none */
-	bool prolog_configured, epilog_configured;
+	bool prolog_ctld, epilog_ctld;    /* PrologSlurmctld, EpilogSlurmctld: the shell answers each FX_SCRIPT with an EV_SCRIPT_DONE */
+	bool prolog_alloc, prolog_nohold, prolog_force_requeue; /* PrologFlags: Alloc or what implies it, NoHold, ForceRequeueOnFail */
+	bool epilog_env;                  /* slurmd's Epilog is set: orders to end a job carry its record */
+	bool prolog_fail_nohold;          /* SchedulerParameters=nohold_on_prolog_fail */
 	bool node_steps_clean;            /* slurmd reports BATCH_DONE with `clean`: nothing left, epilog done */
 	const char *gres_types;
 	const char *tres_extra;           /* AccountingStorageTRES */
@@ -91,6 +94,7 @@ enum core_event_type {
 	EV_TIMER,           /* the time asked for by the last FX_TIMER has come (early or late is harmless) */
 	EV_RESTORE_RESV,    /* start-up, before the jobs: one stored reservation each */
 	EV_RESV,            /* scontrol create, update, delete reservation */
+	EV_SCRIPT_DONE,     /* what an FX_SCRIPT asked for has ended */
 	EV_PLAN,            /* spend `budget` placements on the plan; FX_PLAN_MORE when not done */
 };
 
@@ -131,6 +135,7 @@ struct core_event {
 		struct { const char *node; bool responding; } contact; /* the shell's pings: changed */
 		struct { uint32_t job_id, restarts; const char *node; int code; const char *detail; bool drain; } launch;
 		struct { uint32_t budget; } plan;
+		struct { uint32_t job_id, restarts; bool epilog; int status; } script;     /* status: 0 it went well */
 	};
 };
 
@@ -141,7 +146,9 @@ enum core_effect_type {
 	FX_PERSIST_NODE,    /* node_index: state, reason */
 	FX_PERSIST_NEXT_ID, /* job ids below `value` may have been given out */
 	FX_LAUNCH_BATCH,    /* job_id, its run `value` (restarts), on `nodes` (the batch host): build, sign, send D_BATCH; not if that run is over by now */
-	FX_ALLOCATED,       /* job_id has nodes (batch or not): answers waiters; prolog where PrologFlags=Alloc */
+	FX_ALLOCATED,       /* job_id has nodes and they are ready (batch or not): answers waiters */
+	FX_SCRIPT,          /* run PrologSlurmctld (`epilog`: EpilogSlurmctld) for job_id, run `value`; EV_SCRIPT_DONE when it has ended */
+	FX_PROLOG,          /* D_PROLOG `msg` (PrologReq) to `nodes` */
 	FX_ENDED,           /* job_id reached a final state: answers waiters */
 	FX_SIGNAL,          /* D_SIGNAL `msg` (SignalReq) to `nodes` */
 	FX_TERMINATE,       /* D_TERMINATE `msg` (TerminateReq) to `nodes` */
@@ -161,7 +168,7 @@ struct core_effect {
 	enum core_effect_type type;
 	uint64_t token;
 	uint32_t job_id, node_index, value;
-	bool requeued;
+	bool requeued, epilog;
 	uint64_t time_ms;
 	int level;                        /* enum log_level */
 	const char *nodes;                /* host list */
@@ -199,6 +206,7 @@ bool core_job_is_finished(const struct core_job *j);
 bool core_job_is_running(const struct core_job *j);
 /* Processes of it or its epilog may still be on its nodes. */
 bool core_job_is_completing(const struct core_job *j);
+bool core_job_is_ready(const struct core_job *j);      /* running, and its prologs are over */
 /* First partition of the job (for hidden partitions). */
 const char *core_job_partition(const struct core_job *j);
 /* Counts of scheduling passes; a depth is heads tried, a queue the jobs that only lacked room. */

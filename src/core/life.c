@@ -1,9 +1,9 @@
 /* life.c - from start to end: what happens to a job that has nodes
  *
- *   PENDING -> RUNNING            job_start      holds its nodes; launch
+ *   PENDING -> RUNNING            job_start      holds its nodes; prologs, launch (configure.c)
  *   RUNNING <-> SUSPENDED         operate.c
  *   RUNNING -> final, COMPLETING  job_end        its nodes are told to clean up
- *   COMPLETING -> done            job_node_clean the last node reported; life_finish
+ *   COMPLETING -> done            job_node_clean the last node reported, and EpilogSlurmctld has ended; life_finish
  *   RUNNING -> PENDING, COMPLETING job_requeue   goes back to the queue when its nodes are clean
  *
  * A node is given back when it reports that nothing of the job is left on it, or when it is lost. */
@@ -40,7 +40,7 @@ void job_set_limit_timer(struct core *c, struct core_job *j)
 	mail_set(c, j);
 }
 
-static void job_launch(struct core *c, struct core_job *j)
+void job_launch(struct core *c, struct core_job *j)
 {
 	struct core_effect *e = effects_push(c->fx, FX_LAUNCH_BATCH);
 	e->job_id = j->id;
@@ -57,7 +57,7 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 		het_start(c, j, p, a);
 		return;
 	}
-	assert(j->state == PB__JOB_STATE__PENDING && !j->alloc);
+	assert(j->state == PB__JOB_STATE__PENDING && !j->alloc && !j->epilog_ctld);
 	queue_remove(c, j);
 	promise_drop(c, j);
 	j->alloc = a;
@@ -92,11 +92,7 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 	mail_began(c, j);
 	c->started++;
 	fx_persist(c, j);
-	fx_job(c, FX_ALLOCATED, j);
-	if (job_has_script(j)) {
-		step_special(c, j, STEP_BATCH);
-		job_launch(c, j);
-	}
+	configure_begin(c, j);
 	fx_job(c, FX_ACCOUNT_JOB, j);
 	depend_changed(c, j);
 }
@@ -118,6 +114,11 @@ static Pb__TerminateReq *terminate_msg(struct core *c, struct core_job *j, const
 	m->has_restarts = true;
 	m->restarts = run_of(j);
 	m->user = arena_strdup(a, atom_text(c, j->user));
+	if (c->params.epilog_env) {
+		j->blob_stale = true;
+		m->job = record_message(c, j, a);
+		m->job->restarts = m->restarts;
+	}
 	return m;
 }
 
@@ -199,6 +200,8 @@ static void drop_alloc(struct core *c, struct core_job *j)
 	xfree(j->alloc);
 }
 
+bool job_is_clean(const struct core_job *j) { return (!j->alloc || !j->alloc->left) && !j->epilog_ctld; }
+
 void life_finish(struct core *c, struct core_job *j)
 {
 	j->flags &= ~JOBF_COMPLETING;
@@ -226,6 +229,7 @@ void life_finish(struct core *c, struct core_job *j)
 static void steps_and_counters(struct core *c, struct core_job *j)
 {
 	step_finish_all(c, j);
+	configure_stop(j);
 	license_return(c, j);
 	resv_job_left(c, j);
 	array_running(c, j, -1);
@@ -243,12 +247,13 @@ void job_end(struct core *c, struct core_job *j, uint32_t state, uint32_t flags)
 	if (had) {
 		why_steps_keep(c, j);
 		steps_and_counters(c, j);
+		configure_over(c, j);
 	}
 	j->state = (uint8_t)state;
 	array_count(j);
 	if (j->tasks)
 		j->array->head = NULL; /* no task of it waits any more */
-	j->flags = flags | (j->alloc && j->alloc->left ? JOBF_COMPLETING : 0);
+	j->flags = flags | (job_is_clean(j) ? 0 : JOBF_COMPLETING);
 	j->end = now_sec(c);
 	j->requeue_pending = false;
 	if (had)
@@ -265,12 +270,12 @@ void job_end(struct core *c, struct core_job *j, uint32_t state, uint32_t flags)
 	fx_job(c, FX_ENDED, j);
 	mail_ended(c, j);
 	depend_changed(c, j);
-	if (!j->alloc || !j->alloc->left)
+	if (job_is_clean(j))
 		life_finish(c, j);
 	het_ended(c, j);
 }
 
-static int job_at_node(const struct core_job *j, uint32_t node)
+int job_at_node(const struct core_job *j, uint32_t node)
 {
 	for (uint32_t i = 0; j->alloc && i < j->alloc->n; i++)
 		if (j->alloc->on[i].node == node)
@@ -284,7 +289,7 @@ void job_node_clean(struct core *c, struct core_job *j, uint32_t node)
 	if (at < 0 || j->alloc->on[at].state == ON_FREE)
 		return;
 	node_release(c, j, (uint32_t)at);
-	if (!j->alloc->left && (job_state_is_final(j->state) || j->requeue_pending))
+	if (job_is_clean(j) && (job_state_is_final(j->state) || j->requeue_pending))
 		life_finish(c, j);
 }
 
@@ -297,10 +302,12 @@ void job_requeue(struct core *c, struct core_job *j, bool hold, uint32_t flags, 
 		return;
 	if (active)
 		mail_requeued(c, j);
-	if (active)
+	if (active) {
 		steps_and_counters(c, j);
-	else
+		configure_over(c, j);
+	} else {
 		end_list_remove(c, j);
+	}
 	j->end = active ? now_sec(c) : j->end;
 	struct core_effect *e = effects_push(c->fx, FX_ACCOUNT_JOB);
 	e->job_id = j->id;
@@ -319,7 +326,7 @@ void job_requeue(struct core *c, struct core_job *j, bool hold, uint32_t flags, 
 	j->state = PB__JOB_STATE__PENDING;
 	if (j->tasks)
 		j->array->head = j;
-	j->flags = flags | JOBF_REQUEUED | (j->alloc && j->alloc->left ? JOBF_COMPLETING : 0);
+	j->flags = flags | JOBF_REQUEUED | (job_is_clean(j) ? 0 : JOBF_COMPLETING);
 	if (j->shape->least_min)
 		j->time_min = j->shape->time_min; /* --time-min may have lowered it */
 	j->restarts++;
@@ -331,7 +338,7 @@ void job_requeue(struct core *c, struct core_job *j, bool hold, uint32_t flags, 
 		j->hold = REASON_REQUEUED_HELD;
 	fx_persist(c, j);
 	fx_job(c, FX_ENDED, j);
-	if (!j->alloc || !j->alloc->left)
+	if (job_is_clean(j))
 		life_finish(c, j);
 	else
 		queue_update(c, j);
@@ -355,7 +362,7 @@ static void job_blame_node(struct core *c, struct core_job *j)
 	fx_job(c, FX_ACCOUNT_JOB, j);
 	if (j->requeue)
 		job_requeue(c, j, false, 0, 0);
-	else if (!j->alloc->left)
+	else if (job_is_clean(j))
 		life_finish(c, j);
 }
 
@@ -387,7 +394,7 @@ void job_node_lost(struct core *c, struct core_job *j, uint32_t node)
 		terminate_on(c, j, c->node[node]);
 	node_release(c, j, (uint32_t)at);
 	if (over && !cause) {
-		if (!j->alloc->left)
+		if (job_is_clean(j))
 			life_finish(c, j);
 		return;
 	}
@@ -478,7 +485,7 @@ void job_batch_done(struct core *c, struct core_job *j, uint32_t node, const Pb_
 		fx_persist(c, j);
 		fx_job(c, FX_ACCOUNT_JOB, j);
 	}
-	if (!live && j->alloc && !j->alloc->left)
+	if (!live && j->alloc && job_is_clean(j))
 		life_finish(c, j);
 }
 
@@ -634,7 +641,10 @@ void life_restored(struct core *c, struct core_job *j)
 			j->end = end;
 		array_running(c, j, 1);
 		license_restore(c, j);
-		j->unconfirmed = job_has_script(j);
+		if (j->flags & JOBF_CONFIGURING)
+			configure_begin(c, j);
+		else
+			j->unconfirmed = job_has_script(j);
 		if (j->unconfirmed)
 			step_special(c, j, STEP_BATCH);
 	} else if (j->state == PB__JOB_STATE__SUSPENDED) {
@@ -649,6 +659,8 @@ void life_restored(struct core *c, struct core_job *j)
 			depend_restore(c, j, x->dep_left);
 		queue_update(c, j);
 	}
-	if ((j->flags & JOBF_COMPLETING) && !(j->alloc && j->alloc->left))
+	if (j->epilog_ctld)
+		configure_over(c, j);
+	if ((j->flags & JOBF_COMPLETING) && job_is_clean(j))
 		life_finish(c, j);
 }

@@ -156,7 +156,7 @@ static void batch_missing(struct core *c, const struct core_node *n, const Pb__N
 {
 	for (size_t i = 0; i < n->held_n; i++) {
 		struct core_job *j = n->held[i].job;
-		bool alive = !job_has_script(j) || n->held[i].at != 0 || j->state != PB__JOB_STATE__RUNNING || j->launching;
+		bool alive = !job_has_script(j) || n->held[i].at != 0 || j->state != PB__JOB_STATE__RUNNING || j->launching || (j->flags & JOBF_CONFIGURING);
 		for (size_t k = 0; !alive && k < q->n_step; k++)
 			alive = q->step[k]->job_id == j->id;
 		bool sure = j->unconfirmed || started_since(c, j, q);
@@ -173,7 +173,7 @@ static void batch_missing(struct core *c, const struct core_node *n, const Pb__N
 	}
 }
 
-/* Jobs that end there: said again, since the order or the answer may have been lost with a daemon. */
+/* Jobs that end or begin there: said again, since the order or the answer may have been lost with a daemon. */
 static void terminate_again(struct core *c, struct core_node *n)
 {
 	struct bitset *only = bitset_create(c->node_n);
@@ -181,6 +181,8 @@ static void terminate_again(struct core *c, struct core_node *n)
 	for (size_t i = 0; i < n->held_n; i++)
 		if (n->held[i].job->alloc->on[n->held[i].at].state == ON_CLEANING)
 			job_terminate(c, n->held[i].job, only, NULL, false);
+		else
+			configure_node_back(c, n->held[i].job, n->index);
 	bitset_destroy(only);
 }
 
@@ -292,7 +294,9 @@ static void report_of_job(struct core *c, struct core_node *n, struct core_job *
 	case PB__NODE_EVENT__KIND__STEP_DONE: report_step_done(c, j, n->index, e); break;
 	case PB__NODE_EVENT__KIND__EPILOG_DONE: job_node_clean(c, j, n->index); break;
 	case PB__NODE_EVENT__KIND__LAUNCH_FAILED:
-		if (j->state == PB__JOB_STATE__RUNNING)
+		if (j->state == PB__JOB_STATE__RUNNING && e->prolog)
+			configure_prolog_failed(c, j, n->index, e->text);
+		else if (j->state == PB__JOB_STATE__RUNNING)
 			job_launch_failed(c, j, n->index, e->text ? e->text : error_text((int)e->error), e->drain, e->again);
 		break;
 	case PB__NODE_EVENT__KIND__KILL_FAILED:
@@ -304,9 +308,12 @@ static void report_of_job(struct core *c, struct core_node *n, struct core_job *
 		node_drain(c, n, e->text && e->text[0] ? e->text : KILL_FAILED);
 		break;
 	case PB__NODE_EVENT__KIND__STEP_STARTED:
-	case PB__NODE_EVENT__KIND__PROLOG_DONE:
 		if (j->launching)
 			job_launched(c, j);
+		break;
+	case PB__NODE_EVENT__KIND__PROLOG_DONE:
+		if (j->state == PB__JOB_STATE__RUNNING)
+			configure_node_ready(c, j, n->index);
 		break;
 	default: break;
 	}

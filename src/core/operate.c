@@ -93,7 +93,7 @@ static int op_suspend(struct core *c, struct core_job *j, const struct core_even
 	(void)ev;
 	if (j->state == PB__JOB_STATE__SUSPENDED)
 		return error_set(err, ESLURM_SUSPENDED, "job %u is suspended already", j->id);
-	if (j->state != PB__JOB_STATE__RUNNING)
+	if (j->state != PB__JOB_STATE__RUNNING || (j->flags & JOBF_CONFIGURING))
 		return job_state_is_final(j->state) ? error_set(err, ESLURM_ALREADY_DONE, "job %u has ended", j->id) : error_set(err, ESLURM_JOB_PENDING, "job %u has not started", j->id);
 	j->state = PB__JOB_STATE__SUSPENDED;
 	j->suspend = now_sec(c);

@@ -185,7 +185,7 @@ static int part_remove(struct core *c, struct core_part *p, struct error *err)
 		if (!j)
 			break;
 		bool lists = j->state == PB__JOB_STATE__PENDING && j->shape->part_n == 1 && !strcmp(j->shape->part_names[0], p->rec->name);
-		if ((j->alloc && j->alloc->left && j->part == p->index) || lists)
+		if ((!job_is_clean(j) && j->part == p->index) || lists)
 			return error_set(err, ESLURM_PARTITION_IN_USE, "partition \"%s\" is used by job %u", p->rec->name, j->id);
 	}
 	uint32_t at = p->index;

@@ -39,6 +39,7 @@ Pb__StepLayout *core_step_layout(const struct core *c, uint32_t job_id, uint32_t
 uint32_t core_job_leader(const struct core_job *j) { return j && j->het ? j->het->id : 0; }
 uint32_t core_job_uid(const struct core_job *j) { return j->uid; }
 bool core_job_is_finished(const struct core_job *j) { return job_state_is_final(j->state); }
+bool core_job_is_ready(const struct core_job *j) { return core_job_is_running(j) && !(j->flags & JOBF_CONFIGURING); }
 bool core_job_is_running(const struct core_job *j) { return j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED; }
 bool core_job_is_completing(const struct core_job *j) { return j->flags & JOBF_COMPLETING; }
 uint32_t core_job_blocked(const struct core_job *j) { return j->blocked; }

@@ -237,6 +237,8 @@ static void record_fill(const struct core *c, Pb__JobRecord *m, struct core_job 
 	m->tres_req = s->tres_req;
 	if (held)
 		m->alloc = alloc_message(c, j, a);
+	if (j->epilog_ctld)
+		SET(epilog_ctld, true);
 	if (j->cancelled_by)
 		SET(cancel_uid, j->cancel_uid);
 	if (j->step_reserved)
@@ -459,6 +461,7 @@ static void restore_plain(struct core *c, struct core_job *j, const Pb__JobRecor
 	j->group = atom_get(c, m->group ? m->group : "");
 	j->state = (uint8_t)m->state;
 	j->flags = m->state_flags;
+	j->epilog_ctld = m->epilog_ctld;
 	j->submit = (uint32_t)m->submit_time;
 	j->eligible = (uint32_t)m->eligible_time;
 	j->paused_at = (uint32_t)m->paused_at;
@@ -568,7 +571,8 @@ void record_restore(struct core *c, const struct core_event *ev)
 	bool live = j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED;
 	if (active && (!m->alloc || restore_alloc(c, j, m->alloc, live) < 0)) {
 		fx_log(c, LOG_L_ERROR, "job %u: its nodes %s are not configured as they were; it ends", j->id, m->alloc ? m->alloc->nodes : "(unknown)");
-		j->flags &= ~JOBF_COMPLETING;
+		j->flags &= ~(uint32_t)(JOBF_COMPLETING | JOBF_CONFIGURING);
+		j->epilog_ctld = false;
 		if (live) {
 			j->state = PB__JOB_STATE__NODE_FAIL;
 			j->end = now_sec(c);

@@ -235,6 +235,7 @@ struct alloc_on {
 	uint64_t mem;
 	uint32_t bits;              /* offset into alloc->words: the node's cpu words, device words, then one count a gres entry */
 	uint8_t state;              /* enum hold_state */
+	bool preparing;             /* its prolog has not answered yet (configure.c) */
 	uint32_t at;                /* index in node->held while not ON_FREE */
 };
 struct alloc {
@@ -312,6 +313,8 @@ struct core_job {
 	uint16_t mail;              /* --mail-type (mail.c) */
 	uint8_t mail_percent;       /* of its limit, told last in this run */
 	uint64_t lost_ms;           /* its node came back without it: given up (or launched again) then */
+	uint32_t preparing;         /* nodes whose prolog is waited for */
+	bool epilog_ctld;           /* EpilogSlurmctld has not ended yet */
 	bool unconfirmed;           /* read from the store as running a batch script: was it launched before the controller ended? */
 	uint32_t launched;          /* seconds: its node was known to have the script; 0: not yet */
 	uint32_t resv_id;           /* of the reservation it runs in; 0: none */
@@ -769,7 +772,19 @@ void life_job_done(struct core *c, const struct core_event *ev);
 void life_purge(struct core *c);
 void life_restored(struct core *c, struct core_job *j);
 void life_listed(struct core *c, struct core_job *j);           /* it has ended: forgotten in time */
-void life_finish(struct core *c, struct core_job *j);           /* nothing is left on any node */
+void life_finish(struct core *c, struct core_job *j);           /* nothing is left on any node, and EpilogSlurmctld has ended: job_is_clean */
+bool job_is_clean(const struct core_job *j);
+int job_at_node(const struct core_job *j, uint32_t node);      /* index in its alloc, or -1 */
+void job_launch(struct core *c, struct core_job *j);           /* the batch script */
+
+/* configure.c */
+void configure_begin(struct core *c, struct core_job *j);      /* it has nodes: prologs, then FX_ALLOCATED and the launch */
+void configure_stop(struct core_job *j);                       /* it ends or loses its nodes: nothing is waited for any more */
+void configure_over(struct core *c, struct core_job *j);       /* this run is over: EpilogSlurmctld */
+void configure_node_ready(struct core *c, struct core_job *j, uint32_t node);
+void configure_node_back(struct core *c, struct core_job *j, uint32_t node);    /* a slurmd registers: does it know what is waited for? */
+void configure_prolog_failed(struct core *c, struct core_job *j, uint32_t node, const char *detail);
+void configure_script_done(struct core *c, const struct core_event *ev);
 
 /* license.c */
 void license_config(struct core *c, const char *text);

@@ -181,6 +181,8 @@ static int step_check(struct core *c, const struct core_job *j, const Pb__StepDe
 		return error_set(err, ESLURM_JOB_PENDING, "job %u has no nodes yet", j->id);
 	if (j->state == PB__JOB_STATE__SUSPENDED)
 		return error_set(err, ESLURM_SUSPENDED, "job %u is suspended", j->id);
+	if (j->flags & JOBF_CONFIGURING)
+		return error_set(err, ESLURM_STEP_BUSY, "job %u is being prepared: its prologs run", j->id);
 	if (j->het && d->has_het_step_id && (d->het_step_id >= het_first(c, j)->next_step || step_find(j, d->het_step_id)))
 		return error_set(err, ESLURM_INVALID_STEP_ID, "step %u of job %u is not one that another component has begun", d->het_step_id, j->id);
 	if (het_first(c, j)->next_step >= max)

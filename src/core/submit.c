@@ -117,7 +117,9 @@ static void answer_job(struct core *c, const struct core_event *ev, struct core_
 	struct arena *a = fx_arena(c);
 	r->has_job_id = true;
 	r->job_id = j->id;
-	if (j->alloc && j->state == PB__JOB_STATE__RUNNING && !j->batch) {
+	if (j->flags & JOBF_CONFIGURING)
+		r->has_configuring = r->configuring = true;
+	else if (j->alloc && j->state == PB__JOB_STATE__RUNNING && !j->batch) {
 		r->alloc = record_alloc_info(c, j, a);
 		if (ev->submit.first_step) {
 			struct error serr = { 0 };

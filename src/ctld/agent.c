@@ -70,7 +70,7 @@ struct agent {
 /* How often each kind of order is tried. */
 static const struct order_kind { enum core_effect_type fx; enum rpc rpc; unsigned tries; int timeout_ms; } order_kinds[] = {
 	{ FX_LAUNCH_BATCH, RPC_D_BATCH, 5, 10000 }, { FX_SIGNAL, RPC_D_SIGNAL, 4, 10000 }, { FX_TERMINATE, RPC_D_TERMINATE, 100, 10000 },
-	{ FX_SUSPEND, RPC_D_SUSPEND, 4, 10000 }, { FX_NOTIFY, RPC_D_NOTIFY, 3, 10000 }, { FX_REBOOT, RPC_D_REBOOT, 3, 10000 }, { FX_LOG, RPC_D_RECONFIG, 3, 5000 }, { FX_LOG, RPC_D_SHUTDOWN, 1, 3000 },
+	{ FX_SUSPEND, RPC_D_SUSPEND, 4, 10000 }, { FX_NOTIFY, RPC_D_NOTIFY, 3, 10000 }, { FX_REBOOT, RPC_D_REBOOT, 3, 10000 }, { FX_PROLOG, RPC_D_PROLOG, 100, 10000 }, { FX_LOG, RPC_D_RECONFIG, 3, 5000 }, { FX_LOG, RPC_D_SHUTDOWN, 1, 3000 },
 };
 
 static const struct order_kind *kind_of(enum rpc rpc)
@@ -185,7 +185,8 @@ static bool retry_later(struct order *o)
 		return false;
 	if (o->rpc == RPC_D_BATCH && !launch_is_wanted(o))
 		return false;
-	if (o->rpc == RPC_D_TERMINATE && !core_job_find(o->d->core, o->job_id))
+	const struct core_job *j = core_job_find(o->d->core, o->job_id);
+	if ((o->rpc == RPC_D_TERMINATE && !j) || (o->rpc == RPC_D_PROLOG && (!j || core_job_is_ready(j) || core_job_is_finished(j))))
 		return false;
 	unsigned shift = o->tries < 6 ? o->tries - 1 : 5;
 	uint64_t wait = RETRY_FIRST_MS << shift;

@@ -84,9 +84,22 @@ static uint32_t priority_flags(const struct conf *c)
 	return flags;
 }
 
+static void prolog_params(const struct conf *c, struct core_params *p)
+{
+	static const char *const implies_alloc[] = { "Alloc", "Contain", "DeferBatch", "NoHold", "ForceRequeueOnFail" };
+	const char *const *list;
+	p->prolog_ctld = conf_list(c, CONF_PrologSlurmctld, &list) > 0;
+	p->epilog_ctld = conf_list(c, CONF_EpilogSlurmctld, &list) > 0;
+	for (size_t i = 0; i < sizeof implies_alloc / sizeof implies_alloc[0]; i++)
+		p->prolog_alloc = p->prolog_alloc || conf_has(c, CONF_PrologFlags, implies_alloc[i]);
+	p->epilog_env = conf_list(c, CONF_Epilog, &list) > 0;
+	p->prolog_nohold = conf_has(c, CONF_PrologFlags, "NoHold");
+	p->prolog_force_requeue = conf_has(c, CONF_PrologFlags, "ForceRequeueOnFail");
+	p->prolog_fail_nohold = conf_has(c, CONF_SchedulerParameters, "nohold_on_prolog_fail");
+}
+
 void core_config_params(const struct conf *c, struct core_params *p)
 {
-	const char *const *list;
 	char word[64];
 	memset(p, 0, sizeof *p);
 	p->cluster = conf_str(c, CONF_ClusterName);
@@ -130,8 +143,7 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->def_mem_per_node = mem(c, CONF_DefMemPerNode);
 	p->max_mem_per_cpu = mem(c, CONF_MaxMemPerCPU);
 	p->max_mem_per_node = mem(c, CONF_MaxMemPerNode);
-	p->prolog_configured = conf_list(c, CONF_Prolog, &list) > 0;
-	p->epilog_configured = conf_list(c, CONF_Epilog, &list) > 0;
+	prolog_params(c, p);
 	p->node_steps_clean = true;
 	p->gres_types = conf_str(c, CONF_GresTypes);
 	p->tres_extra = conf_str(c, CONF_AccountingStorageTRES);

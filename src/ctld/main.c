@@ -24,6 +24,7 @@
 #include "ctld/cred.h"
 #include "ctld/ident.h"
 #include "ctld/reads.h"
+#include "ctld/site.h"
 #include "ctld/start.h"
 #include "ctld/turn.h"
 #include "ctld/waiters.h"
@@ -131,6 +132,7 @@ static void drain(struct ctld *d, uint64_t ms)
 
 static int finish(struct ctld *d)
 {
+	site_stop();
 	turn_close(d);
 	drain(d, 2000);
 	turn_close(d);

@@ -18,6 +18,7 @@
 #include "ctld/reads.h"
 #include "ctld/scripts.h"
 #include "ctld/mail.h"
+#include "ctld/site.h"
 #include "ctld/turn.h"
 #include "ctld/waiters.h"
 
@@ -233,6 +234,7 @@ static void fx_ended(struct turns *t, const struct core_effect *e)
 	turn_after(t->d, waiters_ended, (void *)(uintptr_t)e->job_id);
 }
 
+static void fx_script(struct turns *t, const struct core_effect *e) { site_run(t->d, e); }
 static void fx_mail(struct turns *t, const struct core_effect *e) { mail_add(t->d, e); }
 
 static void plan_step(uv_idle_t *h);
@@ -255,6 +257,7 @@ static void (*const effect_fn[])(struct turns *, const struct core_effect *) = {
 	[FX_PERSIST_RESV] = fx_persist_resv, [FX_REMOVE_RESV] = fx_persist_resv, [FX_PERSIST_NEXT_ID] = fx_next_id, [FX_LAUNCH_BATCH] = fx_launch, [FX_ALLOCATED] = fx_allocated, [FX_ENDED] = fx_ended,
 	[FX_SIGNAL] = fx_tell, [FX_TERMINATE] = fx_tell, [FX_SUSPEND] = fx_tell, [FX_NOTIFY] = fx_tell, [FX_REBOOT] = fx_tell, [FX_ACCOUNT_JOB] = fx_account,
 	[FX_ACCOUNT_STEP] = fx_account, [FX_TIMER] = fx_timer, [FX_PLAN_MORE] = fx_plan_more, [FX_LOG] = fx_log, [FX_MAIL] = fx_mail,
+	[FX_SCRIPT] = fx_script, [FX_PROLOG] = fx_tell,
 };
 
 /* Must the answer to this event wait for the disk? Steps need not, unless a record changed with them (a new block of step ids). */

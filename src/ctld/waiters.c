@@ -123,7 +123,7 @@ void waiters_call(struct ctld *d, struct wire_req *req)
 		reply_code(d, req, ESLURM_ACCESS_DENIED, NULL, NULL);
 	else if (core_job_is_finished(j))
 		reply_ended(d, req, m, j);
-	else if (!m->until_end && core_job_is_running(j))
+	else if (!m->until_end && core_job_is_ready(j))
 		reply_allocated(d, req, m);
 	else
 		wait_for(d, req, m);

@@ -378,6 +378,13 @@ static void e_terminate(struct emu_node *node, struct wire_req *req)
 	handlers_reply(req, 0, NULL);
 }
 
+static void e_prolog(struct emu_node *node, struct wire_req *req)
+{
+	const Pb__PrologReq *m = (const Pb__PrologReq *)wire_req_msg(req);
+	event_add(node, NULL, PB__NODE_EVENT__KIND__PROLOG_DONE, m->job_id, m->restarts, 0);
+	handlers_reply(req, 0, NULL);
+}
+
 static void e_suspend(struct emu_node *node, struct wire_req *req)
 {
 	const Pb__SuspendReq *m = (const Pb__SuspendReq *)wire_req_msg(req);
@@ -415,7 +422,7 @@ static void e_shutdown(struct emu_node *node, struct wire_req *req)
 
 static const struct { enum rpc rpc; void (*run)(struct emu_node *, struct wire_req *); } handlers[] = {
 	{ RPC_D_PING, e_ping }, { RPC_D_BATCH, e_batch }, { RPC_D_SIGNAL, e_signal }, { RPC_D_TERMINATE, e_terminate },
-	{ RPC_D_SUSPEND, e_suspend }, { RPC_D_NOTIFY, e_nothing }, { RPC_D_RECONFIG, e_reconfig }, { RPC_D_SHUTDOWN, e_shutdown },
+	{ RPC_D_PROLOG, e_prolog }, { RPC_D_SUSPEND, e_suspend }, { RPC_D_NOTIFY, e_nothing }, { RPC_D_RECONFIG, e_reconfig }, { RPC_D_SHUTDOWN, e_shutdown },
 };
 
 static void on_call(struct wire_req *req, void *arg)

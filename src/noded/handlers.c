@@ -124,6 +124,11 @@ static void h_terminate(struct noded *n, struct wire_req *req)
 	handlers_reply(req, 0, NULL);            /* last: the message lives only as long as the call */
 }
 
+static void h_prolog(struct noded *n, struct wire_req *req)
+{
+	handlers_reply(req, jobs_prolog(n, (const Pb__PrologReq *)wire_req_msg(req)), NULL);
+}
+
 static void order_job(struct noded *n, struct wire_req *req, uint32_t job_id, const uint32_t *step_id, const Pb__StepdOrder *order)
 {
 	size_t count = 0;
@@ -217,7 +222,7 @@ static void h_shutdown(struct noded *n, struct wire_req *req)
 
 static const struct { enum rpc rpc; void (*run)(struct noded *, struct wire_req *); } handlers[] = {
 	{ RPC_D_PING, h_ping }, { RPC_D_BATCH, h_launch }, { RPC_D_LAUNCH, h_launch }, { RPC_D_SIGNAL, h_signal },
-	{ RPC_D_TERMINATE, h_terminate }, { RPC_D_SUSPEND, h_suspend }, { RPC_D_NOTIFY, h_notify }, { RPC_D_REBOOT, h_reboot },
+	{ RPC_D_TERMINATE, h_terminate }, { RPC_D_PROLOG, h_prolog }, { RPC_D_SUSPEND, h_suspend }, { RPC_D_NOTIFY, h_notify }, { RPC_D_REBOOT, h_reboot },
 	{ RPC_D_ATTACH, h_attach }, { RPC_D_STAT, stat_start }, { RPC_D_RECONFIG, h_reconfig }, { RPC_D_SHUTDOWN, h_shutdown },
 };
 

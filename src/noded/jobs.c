@@ -32,7 +32,8 @@ struct node_job {
 	struct noded *node;
 	uint32_t job_id, restarts;
 	enum phase phase;
-	bool terminating;
+	char problem[64];              /* how its prolog failed */
+	bool terminating, asked;       /* asked: slurmctld waits for the end of the prolog (D_PROLOG) */
 	struct waiting *waiting;       /* launches until the prolog is over */
 	struct envlist env;            /* of the scripts */
 };
@@ -181,16 +182,15 @@ static int waiting_add(struct node_job *j, const Pb__StepdStart *start, struct e
 	return 0;
 }
 
-/* Launches that waited for the prolog: start them, or report that they cannot. */
-static void waiting_run(struct node_job *j, const char *problem)
+/* Launches that waited for the prolog. */
+static void waiting_run(struct node_job *j)
 {
 	for (struct waiting *w; (w = j->waiting);) {
 		struct error err = { 0 };
 		Pb__StepdStart *start = pb__stepd_start__unpack(NULL, w->len, w->data);
 		j->waiting = w->next;
-		if (start && (problem || steps_spawn(j->node, start, &err) < 0))
-			launch_failed(j->node, j->job_id, start->cred->step_id, j->restarts, problem ? ESLURM_DISABLED : err.code, problem ? problem : err.line,
-				      BLAME_NODE);
+		if (start && steps_spawn(j->node, start, &err) < 0)
+			launch_failed(j->node, j->job_id, start->cred->step_id, j->restarts, err.code, err.line, BLAME_NODE);
 		if (start)
 			pb__stepd_start__free_unpacked(start, NULL);
 		waiting_free(j, w);
@@ -199,25 +199,48 @@ static void waiting_run(struct node_job *j, const char *problem)
 
 static void epilog_start(struct node_job *j);
 
+static void prolog_failed(struct node_job *j)
+{
+	Pb__NodeEvent e;
+	event_init(&e, PB__NODE_EVENT__KIND__LAUNCH_FAILED, j->job_id, j->restarts);
+	e.has_error = e.has_drain = e.drain = e.has_prolog = e.prolog = true;
+	e.error = ESLURM_DISABLED;
+	e.text = j->problem;
+	log_error("job %u: %s", j->job_id, j->problem);
+	events_push(j->node, &e);
+}
+
+static void prolog_tell(struct node_job *j)
+{
+	Pb__NodeEvent e;
+	if (j->phase == JOB_FAILED) {
+		prolog_failed(j);
+		return;
+	}
+	event_init(&e, PB__NODE_EVENT__KIND__PROLOG_DONE, j->job_id, j->restarts);
+	events_push(j->node, &e);
+}
+
 static void on_prolog(struct noded *n, int status, void *arg)
 {
 	struct node_job *j = arg;
-	char problem[128];
 	j->phase = status ? JOB_FAILED : JOB_READY;
 	if (status)
-		snprintf(problem, sizeof problem, "Prolog error: %s %d", WIFSIGNALED(status) ? "killed by signal" : "exit status",
+		snprintf(j->problem, sizeof j->problem, "%s %d", WIFSIGNALED(status) ? "killed by signal" : "exit status",
 			 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-	if (!j->terminating)
-		waiting_run(j, status ? problem : NULL);
+	if (!j->terminating && (status || j->asked))
+		prolog_tell(j);
+	if (!j->terminating && !status)
+		waiting_run(j);
 	waiting_drop(j);
 	if (j->terminating && !steps_count_job(n, j->job_id))
 		epilog_start(j);
 }
 
-static void prolog_start(struct node_job *j, const Pb__StepdStart *start)
+static void prolog_start(struct node_job *j, const Pb__JobRecord *job)
 {
 	j->phase = JOB_PROLOG;
-	script_env_job(j->node, start->cred->job, start->cred->job_id, "prolog_slurmd", &j->env);
+	script_env_job(j->node, job, j->job_id, "prolog_slurmd", &j->env);
 	script_run(j->node, CONF_Prolog, j->env.var, script_timeout(j->node, CONF_PrologTimeout), on_prolog, j);
 }
 
@@ -238,10 +261,28 @@ int jobs_launch(struct noded *n, Pb__StepdStart *start, struct error *err)
 		return steps_spawn(n, start, err);
 	int rc = waiting_add(j, start, err);
 	if (!rc && j->phase == JOB_NEW)
-		prolog_start(j, start);
+		prolog_start(j, c->job);
 	if (rc < 0 && j->phase == JOB_NEW)
 		job_free(j);
 	return rc;
+}
+
+int jobs_prolog(struct noded *n, const Pb__PrologReq *req)
+{
+	struct node_job *j = job_find(n, req->job_id);
+	if (runs_have(&recent, req->job_id, req->restarts) || (j && (j->terminating || j->restarts != req->restarts)))
+		return -ESLURM_ALREADY_DONE;
+	j = job_get(n, req->job_id, req->restarts);
+	j->asked = true;
+	if (j->phase == JOB_NEW && script_is_set(n, CONF_Prolog)) {
+		prolog_start(j, req->job);
+		return 0;
+	}
+	if (j->phase == JOB_NEW)
+		j->phase = JOB_READY;
+	if (j->phase != JOB_PROLOG)
+		prolog_tell(j);
+	return 0;
 }
 
 /* The step's end is known here and slurmctld has not taken it yet. */
@@ -372,7 +413,7 @@ void jobs_terminate(struct noded *n, const Pb__TerminateReq *req)
 	}
 	j = job_get(n, req->job_id, req->restarts);
 	j->terminating = true;
-	if (!j->env.count)
+	if (req->job || !j->env.count)
 		script_env_job(n, req->job, req->job_id, "epilog_slurmd", &j->env);
 	if (j->phase != JOB_PROLOG && !steps_count_job(n, req->job_id))
 		epilog_start(j);

@@ -452,7 +452,7 @@ static void test_prolog_fails(void **state)
 	assert_int_equal(call_again(RPC_D_BATCH, &batch_make(8, "#!/bin/sh\n", 60)->base), 0);
 	WAIT_FOR(event_find(PB__NODE_EVENT__KIND__LAUNCH_FAILED, 8));
 	const Pb__NodeEvent *e = event_find(PB__NODE_EVENT__KIND__LAUNCH_FAILED, 8);
-	assert_true(e->drain && !strcmp(e->text, "Prolog error: exit status 1"));
+	assert_true(e->drain && e->prolog && !strcmp(e->text, "exit status 1"));
 	unlink(xasprintf("%s/fail", dir));
 	terminate(8);
 	assert_null(event_find(PB__NODE_EVENT__KIND__BATCH_DONE, 8));

@@ -26,11 +26,13 @@ struct script {
 	pid_t pid;
 	int status;
 	uint32_t timeout_sec;
+	bool serial;                   /* PrologFlags=Serial: not beside another such */
 	uv_timer_t timer;
 	script_done_fn done;
 	void *arg;
 };
 static struct script *running;
+#define TURN_MS 10         /* how often one that must wait for another's end looks again */
 
 bool script_is_set(const struct noded *n, enum conf_key key)
 {
@@ -101,12 +103,24 @@ static int script_exec(struct script *s)
 	return rc;
 }
 
+static bool serial_runs(void)
+{
+	for (const struct script *s = running; s; s = s->next)
+		if (s->serial && s->pid)
+			return true;
+	return false;
+}
+
 /* Start the next program, or end. Called on the loop only, so that `done` never runs inside script_run. */
 static void script_next(struct script *s)
 {
 	uv_timer_stop(&s->timer);
 	if (s->status || s->at >= s->path.count) {
 		script_end(s);
+		return;
+	}
+	if (s->serial && serial_runs()) {
+		uv_timer_start(&s->timer, on_later, TURN_MS, 0);
 		return;
 	}
 	int rc = script_exec(s);
@@ -158,13 +172,13 @@ static struct script *script_create(struct noded *n, char *const *env, uint32_t 
 	return s;
 }
 
-/* A path, absolute or beside slurm.conf, or a pattern of several. */
+/* A path, absolute or beside slurm.conf, or a pattern of several: those in reverse order of their names. */
 static void script_add(struct script *s, const char *path)
 {
 	char *conf = xstrdup(conf_path(s->node->conf)), *full = *path == '/' ? xstrdup(path) : xasprintf("%s/%s", dirname(conf), path);
 	glob_t found;
 	if (!glob(full, GLOB_NOCHECK, NULL, &found)) {
-		for (size_t i = 0; i < found.gl_pathc; i++)
+		for (size_t i = found.gl_pathc; i-- > 0;)
 			hostlist_push(&s->path, found.gl_pathv[i]);
 		globfree(&found);
 	}
@@ -177,6 +191,7 @@ void script_run(struct noded *n, enum conf_key key, char *const *env, uint32_t t
 	const char *const *list;
 	size_t count = conf_list(n->conf, key, &list);
 	struct script *s = script_create(n, env, timeout_sec, done, arg);
+	s->serial = conf_has(n->conf, CONF_PrologFlags, "Serial");
 	if (plugins_have(key)) {
 		plugins_script_env(n, key, &s->env);
 		hostlist_push(&s->path, n->stepd_path);

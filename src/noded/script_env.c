@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "model/jobenv.h"
+#include "model/scriptenv.h"
 #include "noded/script_env.h"
 
 static void set_if(struct envlist *e, const char *name, const char *value)
@@ -33,31 +34,8 @@ void script_env_job(const struct noded *n, const Pb__JobRecord *job, uint32_t jo
 	envlist_set(e, "SLURM_SCRIPT_CONTEXT", context);
 	if (!job)
 		return;
-	envlist_setf(e, "SLURM_JOB_UID", "%u", job->uid);
-	envlist_setf(e, "SLURM_UID", "%u", job->uid);
-	envlist_setf(e, "SLURM_JOB_GID", "%u", job->gid);
-	set_if(e, "SLURM_JOB_USER", job->user);
-	set_if(e, "SLURM_JOB_PARTITION", job->partition);
-	envlist_setf(e, "SLURM_JOB_RESTART_COUNT", "%u", job->restarts);
-	if (job->alloc)
-		set_if(e, "SLURM_JOB_NODELIST", job->alloc->nodes);
+	scriptenv_job(e, job, str_starts(context, "epilog"));
+	set_if(e, "SLURM_JOB_NAME", job->desc ? job->desc->name : NULL);      /* beyond the reference */
 	if (job->alloc && job->alloc->nodes)
 		env_gpus(n, job, e);
-	if (job->has_array_task_id) {
-		envlist_setf(e, "SLURM_ARRAY_JOB_ID", "%u", job->array_job_id);
-		envlist_setf(e, "SLURM_ARRAY_TASK_ID", "%u", job->array_task_id);
-	}
-	if (!job->desc)
-		return;
-	/* Of SPANK plugins: what they set for these scripts, and the options the user gave them. */
-	for (size_t i = 0; i < job->desc->n_spank_env; i++)
-		if (str_starts(job->desc->spank_env[i], "SPANK_") || str_starts(job->desc->spank_env[i], "_SLURM_SPANK_OPTION_"))
-			envlist_load(e, &job->desc->spank_env[i], 1);
-	set_if(e, "SLURM_JOB_NAME", job->desc->name);
-	set_if(e, "SLURM_JOB_ACCOUNT", job->desc->account);
-	set_if(e, "SLURM_JOB_COMMENT", job->desc->comment);
-	set_if(e, "SLURM_JOB_EXTRA", job->desc->extra);
-	set_if(e, "SLURM_JOB_CONSTRAINTS", job->desc->features);
-	set_if(e, "SLURM_JOB_WORK_DIR", job->desc->work_dir);
-	set_if(e, "SLURM_JOB_STDOUT", job->std_out_path);
 }

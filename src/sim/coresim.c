@@ -338,13 +338,33 @@ static void read_all(struct sim *s)
 	}
 }
 
+/* From now on prologs and epilogs take so long and end so; and one prolog has failed on its node. */
+static void scripts_vary(struct sim *s)
+{
+	struct core_event ev = world_event(&s->w, EV_NODE_EVENT, 0);
+	Pb__NodeEvent m = PB__NODE_EVENT__INIT;
+	s->w.script_ms = draw(s, 20000);
+	s->w.script_status = chance(s, 10) ? 256 : 0;
+	if (!s->w.params.prolog_alloc || !s->ids || !chance(s, 10))
+		return;
+	m.kind = PB__NODE_EVENT__KIND__LAUNCH_FAILED;
+	m.has_job_id = m.has_prolog = m.prolog = true;
+	m.job_id = any_job(s);
+	ev.token = 0;
+	ev.node_event.node = s->w.node[draw(s, NODES)].name;
+	ev.node_event.event = &m;
+	world_step(&s->w, &ev);
+}
+
 static void happen(struct sim *s)
 {
 	uint32_t k = draw(s, 100), n = draw(s, NODES);
 	if (k < 36)
 		submit(s);
-	else if (k < 56)
+	else if (k < 54)
 		world_advance(&s->w, s->w.now_ms + draw(s, 120000));
+	else if (k < 56)
+		scripts_vary(s);
 	else if (k < 66)
 		job_done(s);
 	else if (k < 72)
@@ -390,6 +410,7 @@ static void heal(struct sim *s)
 	q.n_set = 2;
 	ev.part_update = &q;
 	world_step(&s->w, &ev);
+	s->w.script_status = 0;
 	while (core_resv_count(s->w.core)) { /* those in use go when their jobs have */
 		Pb__ReservationRecord *r = core_resv_record(s->w.core, 0);
 		Pb__ResvUpdateReq u = PB__RESV_UPDATE_REQ__INIT;
@@ -579,6 +600,10 @@ int main(int argc, char **argv)
 	s.w.params.preempt_mode = seed % 2 ? PREEMPT_REQUEUE : PREEMPT_CANCEL;
 	s.w.params.preempt_exempt_sec = seed % 5 ? 0 : 120;
 	s.w.params.weight_age = 1000;
+	/* seed 2 plans everything anew at each change, and scripts are many changes */
+	s.w.params.prolog_ctld = seed % 7 == 1 || seed % 7 == 3;
+	s.w.params.prolog_alloc = seed % 7 == 3 || seed % 7 == 4;
+	s.w.params.epilog_ctld = seed % 7 == 4 || seed % 7 == 1;
 	s.w.params.licenses = "la:3,lb";
 	world_build(&s);
 	world_start(&s.w);

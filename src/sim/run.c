@@ -140,6 +140,7 @@ static int configure(struct run *r, const struct run_setup *s, struct error *err
 		Pb__NodeRecord *const *nodes;
 		Pb__PartitionRecord *const *parts;
 		core_config_params(r->conf, &r->params);
+		r->params.prolog_ctld = r->params.epilog_ctld = r->params.prolog_alloc = false;      /* no script is run here */
 		r->nodes = conf_nodes(r->conf, &nodes);
 		r->node = (Pb__NodeRecord **)nodes;
 		r->parts = conf_parts(r->conf, &parts);

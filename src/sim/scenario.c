@@ -218,6 +218,8 @@ static void do_set(struct play *p)
 		{ "requeue_delay", NULL, &q->requeue_delay_sec }, { "max_batch_requeue", NULL, &q->max_batch_requeue }, { "max_jobs", NULL, &q->max_job_count }, { "max_array", NULL, &q->max_array_size },
 		{ "overtime", NULL, &q->over_time_limit_min }, { "bf_reserve", NULL, &q->bf_reserve }, { "bf_order", NULL, &q->bf_order }, { "bf_plan_all", &q->bf_plan_all, NULL }, { "place_fragment", &q->place_fragment, NULL },
 		{ "bf_max_job_test", NULL, &q->bf_max_job_test }, { "bf_window", NULL, &q->bf_window_min }, { "resv_over_run", NULL, &q->resv_over_run_min }, { "preempt", &q->preempt, NULL }, { "preempt_priority", &q->preempt_priority, NULL },
+		{ "prolog_ctld", &q->prolog_ctld, NULL }, { "epilog_ctld", &q->epilog_ctld, NULL }, { "prolog_alloc", &q->prolog_alloc, NULL }, { "prolog_nohold", &q->prolog_nohold, NULL },
+		{ "prolog_force_requeue", &q->prolog_force_requeue, NULL }, { "prolog_fail_nohold", &q->prolog_fail_nohold, NULL },
 		{ "preempt_mode", NULL, &q->preempt_mode }, { "preempt_exempt", NULL, &q->preempt_exempt_sec }, { "min_job_age", NULL, &q->min_job_age_sec },
 		{ "max_switch_wait", NULL, &q->max_switch_wait_sec }, { "topo_optional", &q->topo_optional, NULL }, { "dragonfly", &q->dragonfly, NULL },
 	};
@@ -342,11 +344,20 @@ static void do_epilog(struct play *p)
 	p->w.node[i].epilog_ms = p->w.node[i].no_epilog ? 0 : (uint32_t)duration_ms(p, word(p, 2));
 }
 
+static void do_scripts(struct play *p)
+{
+	const char *how = word(p, 1);
+	p->w.no_scripts = !strcmp(how, "never");
+	p->w.script_status = !strcmp(how, "fail") ? 256 : 0;
+	p->w.script_ms = p->w.no_scripts || p->w.script_status ? 0 : (uint32_t)duration_ms(p, how);
+}
+
 static void do_report(struct play *p)
 {
 	static const struct { const char *word; Pb__NodeEvent__Kind kind; } kinds[] = {
 		{ "launch_failed", PB__NODE_EVENT__KIND__LAUNCH_FAILED }, { "epilog_done", PB__NODE_EVENT__KIND__EPILOG_DONE },
 		{ "kill_failed", PB__NODE_EVENT__KIND__KILL_FAILED }, { "health", PB__NODE_EVENT__KIND__HEALTH }, { "kill_ended", PB__NODE_EVENT__KIND__KILL_ENDED }, { "batch_done", PB__NODE_EVENT__KIND__BATCH_DONE }, { "prolog_done", PB__NODE_EVENT__KIND__PROLOG_DONE },
+		{ "step_started", PB__NODE_EVENT__KIND__STEP_STARTED },
 	};
 	struct core_event ev = world_event(&p->w, EV_NODE_EVENT, 0);
 	Pb__NodeEvent m = PB__NODE_EVENT__INIT;
@@ -365,6 +376,7 @@ static void do_report(struct play *p)
 	m.has_again = true;
 	m.again = has(p, "again");
 	m.has_killed = m.killed = has(p, "killed");
+	m.has_prolog = m.prolog = has(p, "prolog");
 	m.text = (char *)(opt(p, "text") ? opt(p, "text") : "as told");
 	m.detail = (char *)(uintptr_t)opt(p, "detail");
 	m.has_oom = true;
@@ -768,7 +780,7 @@ static const struct { const char *word; void (*fn)(struct play *p); bool setup; 
 	{ "nodes", do_nodes, true }, { "partition", do_partition, true }, { "set", do_set, true }, { "topology", do_topology, true }, { "switch", do_unit, true }, { "block", do_unit, true },
 	{ "submit", do_submit, false }, { "alloc", do_alloc, false }, { "end", do_end, false }, { "cancel", do_cancel, false },
 	{ "kill", do_kill, false }, { "register", do_register, false }, { "restart", do_restart, false }, { "reconfigure", do_reconfigure, false },
-	{ "epilog", do_epilog, false }, { "report", do_report, false },
+	{ "epilog", do_epilog, false }, { "scripts", do_scripts, false }, { "report", do_report, false },
 	{ "hold", do_op, false }, { "uhold", do_op, false }, { "release", do_op, false }, { "requeue", do_op, false }, { "requeuehold", do_op, false },
 	{ "suspend", do_op, false }, { "resume", do_op, false }, { "top", do_op, false },
 	{ "reserve", do_reserve, false }, { "zone", do_zone, true },

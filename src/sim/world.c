@@ -10,8 +10,9 @@
 #include "sim/world.h"
 #include <uthash.h>
 
-enum what { W_BATCH_DONE, W_EPILOG };
+enum what { W_BATCH_DONE, W_EPILOG, W_PROLOG, W_SCRIPT };
 struct world_event { struct world_event *next; uint64_t at_ms; enum what what; uint32_t job_id, restarts, status; size_t node; };
+#define NO_NODE SIZE_MAX
 struct kept { UT_hash_handle hh; uint32_t id; struct blob b; };
 struct answer { UT_hash_handle hh; uint64_t token; ProtobufCMessage *msg; };
 
@@ -227,6 +228,28 @@ static void on_launch(struct world *w, const struct core_effect *e)
 	pb__job_record__free_unpacked(r, NULL);
 }
 
+static void on_prolog(struct world *w, const struct core_effect *e)
+{
+	const Pb__PrologReq *m = (const Pb__PrologReq *)e->msg;
+	struct hostlist hl = HOSTLIST_INIT;
+	assert(!hostlist_add(&hl, e->nodes, NULL) && m->job && m->job->alloc);
+	for (size_t i = 0; i < hl.count && !w->no_scripts; i++) {
+		int n = world_node(w, hl.name[i]);
+		if (n >= 0 && w->node[n].alive)
+			later(w, (struct world_event){ .at_ms = w->now_ms + w->script_ms, .what = W_PROLOG, .job_id = m->job_id, .restarts = m->restarts, .node = (size_t)n });
+	}
+	hostlist_fini(&hl);
+}
+
+/* `node` says which of the two, there is none. */
+static void on_script(struct world *w, const struct core_effect *e)
+{
+	w->scripts++;
+	if (!w->no_scripts)
+		later(w, (struct world_event){ .at_ms = w->now_ms + w->script_ms, .what = W_SCRIPT, .job_id = e->job_id, .restarts = e->value, .status = (uint32_t)w->script_status,
+					       .node = e->epilog ? NO_NODE : NO_NODE - 1 });
+}
+
 static void on_reply(struct world *w, const struct core_effect *e)
 {
 	struct answer *a;
@@ -253,6 +276,8 @@ static void effects_apply(struct world *w)
 		case FX_LAUNCH_BATCH: on_launch(w, e); break;
 		case FX_TERMINATE: on_terminate(w, e); break;
 		case FX_SIGNAL: on_signal(w, e); break;
+		case FX_PROLOG: on_prolog(w, e); break;
+		case FX_SCRIPT: on_script(w, e); break;
 		case FX_TIMER: w->timer_ms = e->time_ms; break;
 		case FX_PLAN_MORE: w->plan_more = true; break;
 		case FX_MAIL: str_addf(&w->log, "mail: %s\n", e->text); w->mails++; break;
@@ -271,14 +296,29 @@ static void one(struct world *w, const struct core_event *ev)
 	w->steps++;
 }
 
+static void script_deliver(struct world *w, const struct world_event *e)
+{
+	struct core_event ev = world_event(w, EV_SCRIPT_DONE, 0);
+	ev.token = 0;
+	ev.script.job_id = e->job_id;
+	ev.script.restarts = e->restarts;
+	ev.script.status = (int)e->status;
+	ev.script.epilog = e->node == NO_NODE;
+	one(w, &ev);
+}
+
 static void deliver(struct world *w, const struct world_event *e)
 {
 	struct core_event ev = world_event(w, EV_NODE_EVENT, 0);
 	Pb__NodeEvent m = PB__NODE_EVENT__INIT;
 	ev.token = 0;
+	if (e->what == W_SCRIPT) {
+		script_deliver(w, e);
+		return;
+	}
 	if (!w->node[e->node].alive)
 		return;
-	m.kind = e->what == W_EPILOG ? PB__NODE_EVENT__KIND__EPILOG_DONE : PB__NODE_EVENT__KIND__BATCH_DONE;
+	m.kind = e->what == W_EPILOG ? PB__NODE_EVENT__KIND__EPILOG_DONE : e->what == W_PROLOG ? PB__NODE_EVENT__KIND__PROLOG_DONE : PB__NODE_EVENT__KIND__BATCH_DONE;
 	m.has_job_id = m.has_restarts = true;
 	m.job_id = e->job_id;
 	m.restarts = e->restarts;
@@ -289,6 +329,19 @@ static void deliver(struct world *w, const struct world_event *e)
 	ev.node_event.node = w->node[e->node].name;
 	ev.node_event.event = &m;
 	one(w, &ev);
+}
+
+static void drop_events(struct world *w, size_t node)
+{
+	for (struct world_event **at = &w->queue; *at;) {
+		struct world_event *e = *at;
+		if (e->node != node) {
+			at = &e->next;
+			continue;
+		}
+		*at = e->next;
+		free(e);
+	}
 }
 
 /* Everything due at or before now. */
@@ -362,15 +415,7 @@ void world_node_kill(struct world *w, size_t i)
 {
 	struct core_event ev = world_event(w, EV_NODE_CONTACT, 0);
 	w->node[i].alive = false;
-	for (struct world_event **at = &w->queue; *at;) {
-		struct world_event *e = *at;
-		if (e->node != i) {
-			at = &e->next;
-			continue;
-		}
-		*at = e->next;
-		free(e);
-	}
+	drop_events(w, i);
 	ev.contact.node = w->node[i].name;
 	ev.contact.responding = false;
 	world_step(w, &ev);
@@ -385,7 +430,7 @@ static size_t alive_steps(struct world *w, const char *name, Pb__StepAlive **ret
 		if (!j || n == max)
 			break;
 		Pb__JobRecord *r = world_job(w, core_job_id(j));
-		if (core_job_is_running(j) && r->alloc && r->alloc->batch_host && !strcmp(r->alloc->batch_host, name) && r->desc->batch && !r->het_offset) {
+		if (core_job_is_ready(j) && r->alloc && r->alloc->batch_host && !strcmp(r->alloc->batch_host, name) && r->desc->batch && !r->het_offset) {
 			ret[n] = xcalloc(1, sizeof **ret);
 			pb__step_alive__init(ret[n]);
 			ret[n]->job_id = r->job_id;
@@ -477,6 +522,8 @@ void world_restart(struct world *w)
 	w->core = core_create();
 	w->timer_ms = 0;
 	w->plan_more = false;
+	drop_events(w, NO_NODE);        /* its scripts are killed with it */
+	drop_events(w, NO_NODE - 1);
 	answers_free(w);
 	world_configure(w);
 	for (k = w->kept; k; k = k->hh.next)

@@ -35,6 +35,10 @@ struct world {
 	uint64_t steps, launches, terminates;
 	uint32_t signal_job, signal;          /* the last signal for a job's processes; signals counts them */
 	uint64_t signals, mails;
+	uint32_t script_ms;                   /* how long PrologSlurmctld, EpilogSlurmctld and the prologs of nodes take */
+	int script_status;                    /* with which the first two end */
+	bool no_scripts;                      /* nothing of it ends */
+	uint64_t scripts;                     /* begun */
 	uint32_t (*run_sec)(struct world *w, uint32_t job_id); /* how long the script runs; 0: until told */
 	void *arg;
 };

@@ -152,7 +152,7 @@ def theirs(job, step):
     }
 
 
-READS = {"PING", "JOB_LIST", "STEP_LIST", "NODE_LIST", "PART_LIST", "CONFIG_SHOW", "DIAG", "RESV_LIST", "LICENSE_LIST", "PRIO_LIST", "WHY", "CONF_FETCH"}
+READS = {"PING", "JOB_LIST", "STEP_LIST", "NODE_LIST", "PART_LIST", "CONFIG_SHOW", "DIAG", "RESV_LIST", "LICENSE_LIST", "PRIO_LIST", "WHY", "TOPOLOGY_LIST", "CONF_FETCH"}
 JOB_OPS = {"HOLD": 1, "UHOLD": 2, "RELEASE": 3, "REQUEUE": 4, "REQUEUE_HOLD": 5, "SUSPEND": 6, "RESUME": 7, "TOP": 8, "NOTIFY": 9}
 
 
@@ -183,7 +183,7 @@ def codes(answer):
 
 def test_every_call_on_what_is_anothers(cluster, peers, victim, alice):
     table = theirs(victim, 0)
-    mine = {name for name, (number, _, _) in RPC.items() if number < 100}
+    mine = {name for name in RPC if not name.startswith(("D_", "DB_"))}
     covered = set(table) | READS | {"JOB_OP"}
     assert mine - covered == set(), "calls that this test does not know: may alice make them on bob's jobs?"
     before = cluster.run(f"scontrol show job {victim}").out
@@ -213,10 +213,11 @@ def test_kill_by_filters_takes_only_ones_own(cluster, peers, victim, alice):
 
 
 def test_every_call_of_slurmd(peers, victim, alice):
-    daemon = {"D_PING": {}, "D_BATCH": {1: b"x", 2: b"y"}, "D_SIGNAL": {1: victim, 3: 9}, "D_TERMINATE": {1: victim, 2: 0}, "D_SUSPEND": {1: victim, 2: 1},
+    daemon = {"D_PROLOG": {1: victim, 2: 0, 3: {1: victim, 6: 0, 7: 0, 10: 1}}, "D_PING": {}, "D_BATCH": {1: b"x", 2: b"y"}, "D_SIGNAL": {1: victim, 3: 9}, "D_TERMINATE": {1: victim, 2: 0}, "D_SUSPEND": {1: victim, 2: 1},
               "D_NOTIFY": {1: victim, 3: "x"}, "D_REBOOT": {}, "D_RECONFIG": {}, "D_SHUTDOWN": {}}
-    user = {"D_ATTACH": ({1: victim, 2: 0, 3: "127.0.0.1", 4: 1, 5: bytes(32)}, {DENIED}), "D_LAUNCH": ({1: {1: b"x", 2: bytes(64)}}, {CRED}), "D_STAT": ({1: victim, 2: 0}, {USER_ID})}
-    assert {n for n, (number, _, _) in RPC.items() if 100 < number < 200} == set(daemon) | set(user)
+    user = {"D_ATTACH": ({1: victim, 2: 0, 3: "127.0.0.1", 4: 1, 5: bytes(32)}, {DENIED}), "D_LAUNCH": ({1: {1: b"x", 2: bytes(64)}}, {CRED}),
+            "D_STAT": ({1: victim, 2: 0}, {DENIED, USER_ID})}
+    assert {name for name in RPC if name.startswith("D_")} == set(daemon) | set(user)
     for name, message in daemon.items():
         assert peers.call(peers.slurmd, name, message, uid=alice)[0] == DENIED, name
     for name, (message, no) in user.items():
@@ -225,7 +226,7 @@ def test_every_call_of_slurmd(peers, victim, alice):
 
 
 def test_every_call_of_slurmdbd(cluster, peers, alice):
-    assert {n for n, (number, _, _) in RPC.items() if number > 200} == {"DB_PING", "DB_SEND", "DB_JOBS"}
+    assert {name for name in RPC if name.startswith("DB_")} == {"DB_PING", "DB_SEND", "DB_JOBS"}
     assert peers.call(peers.dbd, "DB_SEND", {1: peers.name}, uid=alice)[0] == DENIED
     assert peers.call(peers.dbd, "DB_JOBS", {}, uid=alice)[0] == 0
     assert peers.call(peers.dbd, "SUBMIT", b"")[0] in (PROTOCOL, 1013)
