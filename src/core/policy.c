@@ -97,11 +97,14 @@ static bool may_reserve(const struct core *c, const struct core_job *j)
 static void reserve(struct core *c, struct core_job *j)
 {
 	j->shown = REASON_RESOURCES;
-	for (uint32_t i = 0; i < j->shape->part_n; i++)
-		if (j->shape->part[i] && (j->shape->part_mask & 1u << i)) {
-			j->shape->part[i]->reserved++;
-			j->shape->part[i]->reserve_last = j;
+	for (uint32_t i = 0; i < j->shape->part_n; i++) {
+		struct core_part *p = j->shape->part[i];
+		/* A full one had its last before: with this one as its last, those between would seem to have been passed over, and all be planned again. */
+		if (p && (j->shape->part_mask & 1u << i) && (c->params.bf_plan_all || p->reserved < c->params.bf_reserve)) {
+			p->reserved++;
+			p->reserve_last = j;
 		}
+	}
 	(void)promise_make(c, j->shape, j, PLAN_ALONE);
 }
 
