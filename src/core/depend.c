@@ -100,7 +100,7 @@ static uint8_t settle_array(struct core *c, struct depend_ref *t, struct array *
 }
 
 /* The newest unfinished job of that user and name that was there before. */
-static const struct core_job *singleton_before(const struct core *c, const struct core_job *j)
+static struct core_job *singleton_before(const struct core *c, const struct core_job *j)
 {
 	char *name = job_desc_str(j, 1);
 	const struct core_job *found = NULL, *o;
@@ -108,19 +108,21 @@ static const struct core_job *singleton_before(const struct core *c, const struc
 		if (o->uid == j->uid && !job_state_is_final(o->state) && job_desc_str_eq(o, 1, name ? name : ""))
 			found = o;
 	free(name);
-	return found;
+	return (struct core_job *)found;
 }
 
 static uint8_t settle_singleton(struct core *c, struct core_job *j, struct depend_ref *t)
 {
-	const struct core_job *o = t->job_id ? job_find(c, t->job_id) : NULL;
+	struct core_job *o = t->job_id ? job_find(c, t->job_id) : NULL;
 	if (o && !job_state_is_final(o->state))
 		return TERM_WAITS;
+	if (o)
+		waiter_remove(&o->waiters, j); /* it may live longer than j: requeued, it has an end before it again */
 	o = singleton_before(c, j);
 	if (!o)
 		return TERM_MET;
 	t->job_id = o->id;
-	waiter_add(&job_find(c, o->id)->waiters, j);
+	waiter_add(&o->waiters, j);
 	return TERM_WAITS;
 }
 

@@ -199,7 +199,8 @@ static void empty_swap(struct core *c, struct core_node *save, struct bitset **s
 		}
 		save[i] = *n;
 		save[i].gres = xcalloc(n->gres_n + 1, sizeof *n->gres);
-		memcpy(save[i].gres, n->gres, n->gres_n * sizeof *n->gres);
+		if (n->gres_n)
+			memcpy(save[i].gres, n->gres, n->gres_n * sizeof *n->gres);
 		for (uint32_t g = 0; g < n->gres_n; g++)
 			n->gres[g].used = 0;
 		n->used = xcalloc(n->cpu_words + n->dev_words + 1, sizeof *n->used);
