@@ -10,8 +10,4 @@ extern const struct field step_fields[];
 extern const size_t step_fields_n;
 /* "5.0", "5.batch", "12_3.0" */
 void put_step_id(struct str *out, const struct msgview *step);
-/* "batch", "extern", "interactive" or the number. */
-void put_step_number(struct str *out, uint64_t step_id);
 uint64_t step_run_sec(const struct msgview *step);
-/* Numbers of the special steps. */
-enum { STEP_ID_BATCH_SHOWN = 0xfffffffb, STEP_ID_EXTERN_SHOWN = 0xfffffffc, STEP_ID_INTERACTIVE_SHOWN = 0xfffffffa };

@@ -1,24 +1,12 @@
 /* fields_step.c - getters and sort keys behind tables/fields_step.def */
 #include "cli/fields_job.h"
 #include "model/states.h"
+#include "model/stepid.h"
 #include "model/timespec.h"
 
 #define GET(fn) static void fn(struct str *out, void *row, const struct field *f)
 #define KEY(fn) static int64_t fn(void *row, const struct field *f)
 #define STEP ((const struct msgview *)row)
-
-void put_step_number(struct str *out, uint64_t id)
-{
-	static const struct { uint32_t id; const char *name; } special[] = {
-		{ STEP_ID_BATCH_SHOWN, "batch" }, { STEP_ID_EXTERN_SHOWN, "extern" }, { STEP_ID_INTERACTIVE_SHOWN, "interactive" },
-	};
-	for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
-		if (special[i].id == (uint32_t)id) {
-			str_add(out, special[i].name);
-			return;
-		}
-	put_u64(out, id);
-}
 
 void put_step_id(struct str *out, const struct msgview *step)
 {
@@ -28,7 +16,7 @@ void put_step_id(struct str *out, const struct msgview *step)
 	else
 		put_u64(out, msgview_num(step, PB_StepRecord_job_id, 0));
 	str_add_c(out, '.');
-	put_step_number(out, msgview_num(step, PB_StepRecord_step_id, 0));
+	stepid_add(out, (uint32_t)msgview_num(step, PB_StepRecord_step_id, 0));
 }
 
 uint64_t step_run_sec(const struct msgview *step)

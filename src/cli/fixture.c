@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "model/states.h"
+#include "model/stepid.h"
 #include "proto/controller.pb-c.h"
 
 #define T0 1796012504u   /* 2026-11-30T04:21:44 UTC */
@@ -303,7 +304,7 @@ static void steps_write(void)
 		SET(list[i], uid, 0);
 		SET(list[i], start_time, T0 + 1);
 	}
-	batch.step_id = 0xfffffffb;
+	batch.step_id = STEP_ID_BATCH;
 	batch.name = (char *)"batch";
 	batch.nodes = (char *)"node-2";
 	SET(&batch, num_nodes, 1);

@@ -23,6 +23,7 @@
 #include "model/hostlist.h"
 #include "model/idset.h"
 #include "model/states.h"
+#include "model/stepid.h"
 #include "model/timespec.h"
 #include "model/tres.h"
 
@@ -104,7 +105,6 @@ static const struct opt_row rows[] = {
 struct range { uint64_t min, max; bool set; };
 struct words { char **w; size_t n, cap; };
 /* One piece of -j: a job, array, task, or SLUID; step < 0 (-1): all of it. */
-#define BATCH_STEP 0xfffffffbu
 struct pick { uint64_t job; int64_t task, step, part; char sluid[32]; }; /* part: component of a heterogeneous job */
 
 struct sacct {
@@ -155,11 +155,10 @@ static void words_add(struct words *w, const char *text)
 /* --- -j ------------------------------------------------------------------------------------------------------- */
 static int64_t step_parse(const char *id, const char *s)
 {
-	static const struct { const char *name; int64_t step; } special[] = { { "batch", 0xfffffffb }, { "extern", 0xfffffffc }, { "interactive", 0xfffffffa } };
 	unsigned long long v;
-	for (size_t i = 0; i < sizeof special / sizeof *special; i++)
-		if (!strcmp(s, special[i].name))
-			return special[i].step;
+	uint32_t special;
+	if (stepid_of_word(s, &special))
+		return special;
 	if (str_to_u64(s, 0, UINT32_MAX, &v))
 		fatal("Bad job/step specified: %s: StepID includes unexpected non-numeric characters", id);
 	return (int64_t)v;
@@ -588,12 +587,12 @@ static void script_row(const struct sacct *a, const Pb__DbdJob *d, const Pb__Job
 	if (!runs || !part || !j->desc || !j->desc->batch || j->het_offset || d->requeued)
 		return;
 	for (size_t i = 0; i < d->n_step; i++)
-		if (d->step[i]->step_id == BATCH_STEP)
+		if (d->step[i]->step_id == STEP_ID_BATCH)
 			return;
 	mem_format(part->mem, mem, sizeof mem);
 	snprintf(tres, sizeof tres, "cpu=%u,mem=%s,node=1", part->cpus, mem);
 	s.job_id = j->job_id;
-	s.step_id = BATCH_STEP;
+	s.step_id = STEP_ID_BATCH;
 	s.name = (char *)"batch";
 	s.state = j->state;
 	s.has_start_time = s.has_num_nodes = s.has_num_tasks = s.has_num_cpus = true;

@@ -4,12 +4,12 @@
 
 #include "base/alloc.h"
 #include "client/client.h"
+#include "model/stepid.h"
 #include "model/usage.h"
 #include "proto/accounting.pb-c.h"
 
 #define T0 1796014992u   /* 2026-11-30T05:03:12 UTC */
 #define SET(m, field, value) ((m)->has_##field = 1, (m)->field = (value))
-#define BATCH 0xfffffffbu
 
 struct client { struct conf *conf; };
 
@@ -114,7 +114,7 @@ static size_t jobs_make(struct job **ret)
 	SET(&j->r, derived_exit, 1);
 	SET(&j->r, derived_status, 1 << 8);
 	SET(&j->r, time_limit_min, 5);
-	step_add(j, BATCH, "batch", PB__JOB_STATE__FAILED, 1, 3, 3 << 8, 1);
+	step_add(j, STEP_ID_BATCH, "batch", PB__JOB_STATE__FAILED, 1, 3, 3 << 8, 1);
 	Pb__StepRecord *s = step_add(j, 0, "sleep", PB__JOB_STATE__COMPLETED, 2, 3, 0, 2);
 	s->distribution = (char *)"block";
 	s->submit_line = (char *)"srun -n2 sleep 1";
@@ -123,7 +123,7 @@ static size_t jobs_make(struct job **ret)
 	j = ret[n++] = job_new(590, "wrap", PB__JOB_STATE__COMPLETED, 1, 3, "node-2", 1, "cpu=1,mem=100M,node=1,billing=1");
 	SET(&j->r, array_job_id, 588);
 	SET(&j->r, array_task_id, 0);
-	step_add(j, BATCH, "batch", PB__JOB_STATE__COMPLETED, 1, 3, 0, 1);
+	step_add(j, STEP_ID_BATCH, "batch", PB__JOB_STATE__COMPLETED, 1, 3, 0, 1);
 	j = ret[n++] = job_new(596, "wrap", PB__JOB_STATE__CANCELLED, 0, 5, NULL, 1, "cpu=1,mem=100M,node=1,billing=1");
 	SET(&j->r, cancel_uid, 0);
 	j = ret[n++] = job_new(597, "wrap", PB__JOB_STATE__PENDING, 0, 0, NULL, 1, "cpu=1,mem=100M,node=1,billing=1");

@@ -13,14 +13,12 @@
 #include "cli/table.h"
 #include "model/fname.h"
 #include "model/states.h"
+#include "model/stepid.h"
 #include "model/timespec.h"
 #include "model/tres.h"
 
 struct sacct_env sacct_env;
 
-#define STEP_INTERACTIVE 0xfffffffau
-#define STEP_BATCH 0xfffffffbu
-#define STEP_EXTERN 0xfffffffcu
 
 void sacct_row_init(struct sacct_row *r, const Pb__DbdJob *db, const Pb__JobRecord *job, const Pb__StepRecord *step, int64_t task)
 {
@@ -52,7 +50,7 @@ static const Pb__JobDesc *desc_of(const struct sacct_row *r)
 	return r->job->desc ? r->job->desc : &none;
 }
 static const Pb__StepUsage *usage_of(const struct sacct_row *r) { return r->step ? r->step->usage : NULL; }
-static bool is_batch(const struct sacct_row *r) { return r->step && r->step->step_id == STEP_BATCH; }
+static bool is_batch(const struct sacct_row *r) { return r->step && r->step->step_id == STEP_ID_BATCH; }
 static void text(struct str *out, const char *s)
 {
 	size_t from = out->len;
@@ -187,12 +185,8 @@ static void put_id(struct str *out, const struct sacct_row *r, bool raw)
 		str_addf(out, j->array_tasks ? "%u_[%s]" : "%u", j->array_job_id, j->array_tasks);
 	if (!r->step)
 		return;
-	switch (r->step->step_id) {
-	case STEP_BATCH: str_add(out, ".batch"); break;
-	case STEP_EXTERN: str_add(out, ".extern"); break;
-	case STEP_INTERACTIVE: str_add(out, ".interactive"); break;
-	default: str_addf(out, ".%u", r->step->step_id);
-	}
+	str_add_c(out, '.');
+	stepid_add(out, r->step->step_id);
 }
 static void get_job_id(struct str *out, const struct sacct_row *r) { put_id(out, r, false); }
 static void get_job_idraw(struct str *out, const struct sacct_row *r) { put_id(out, r, true); }
@@ -204,7 +198,7 @@ static void get_job_name(struct str *out, const struct sacct_row *r)
 	if (!r->step)
 		text(out, desc_of(r)->name);
 	else
-		text(out, is_batch(r) ? "batch" : r->step->step_id == STEP_EXTERN ? "extern" : r->step->name);
+		text(out, is_batch(r) ? "batch" : r->step->step_id == STEP_ID_EXTERN ? "extern" : r->step->name);
 }
 
 static void get_user(struct str *out, const struct sacct_row *r)

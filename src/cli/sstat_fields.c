@@ -1,19 +1,11 @@
 /* sstat_fields.c - what each field of sstat prints (rows: tables/fields_sstat.def) */
 #include "cli/sstat.h"
-
-#define STEP_BATCH 0xfffffffbu
-
-static const struct { uint32_t id; const char *word; } special[] = { { 0xfffffffau, "interactive" }, { STEP_BATCH, "batch" }, { 0xfffffffcu, "extern" } };
+#include "model/stepid.h"
 
 void sstat_step_name(const Pb__StepRecord *s, struct str *out)
 {
 	str_addf(out, s->array_id && *s->array_id ? "%s." : "%s%u.", s->array_id && *s->array_id ? s->array_id : "", s->job_id);
-	for (size_t i = 0; i < sizeof special / sizeof *special; i++)
-		if (special[i].id == s->step_id) {
-			str_add(out, special[i].word);
-			return;
-		}
-	str_addf(out, "%u", s->step_id);
+	stepid_add(out, s->step_id);
 }
 
 #define GETTER(fn) static void get_##fn(struct str *out, const struct sstat_row *r)
@@ -61,14 +53,14 @@ TRES(tres_out_min, false, MIN)
 TRES_WHERE(tres_out_min, false, MIN)
 TRES(tres_out_tot, false, TOTAL)
 
-GETTER(alloc_tres) { str_add(out, r->step->step_id != STEP_BATCH && r->step->tres ? r->step->tres : ""); }
+GETTER(alloc_tres) { str_add(out, r->step->step_id != STEP_ID_BATCH && r->step->tres ? r->step->tres : ""); }
 GETTER(job_id) { sstat_step_name(r->step, out); }
 GETTER(nodes) { str_add(out, r->nodes); }
 GETTER(pids) { str_add(out, r->pids); }
 GETTER(sluid) { str_add(out, r->step->sluid ? r->step->sluid : ""); }
 GETTER(tasks) { number(out, r, r->usage->tasks); }
 GETTER(zero) { (void)r; str_add(out, "0"); }                /* frequencies and energy are not measured */
-GETTER(req_freq) { str_add(out, r->step->step_id == STEP_BATCH ? "0" : "Unknown"); }
+GETTER(req_freq) { str_add(out, r->step->step_id == STEP_ID_BATCH ? "0" : "Unknown"); }
 
 const struct cells_field sstat_names[] = {
 #define SSTAT(name, width, fn) { #name, width },

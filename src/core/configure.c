@@ -38,7 +38,7 @@ static void ready(struct core *c, struct core_job *j)
 		fx_persist(c, j);
 	fx_job(c, FX_ALLOCATED, j);
 	if (job_has_script(j)) {
-		step_special(c, j, STEP_BATCH);
+		step_special(c, j, STEP_ID_BATCH);
 		job_launch(c, j);
 	}
 	step_waits_retry(c, j);

@@ -456,7 +456,7 @@ void job_batch_done(struct core *c, struct core_job *j, uint32_t node, const Pb_
 	int at = job_at_node(j, node);
 	if (live && at != 0)
 		return; /* of a run that began elsewhere */
-	struct step *s = step_find(j, STEP_BATCH);
+	struct step *s = step_find(j, STEP_ID_BATCH);
 	if (s && e->usage) {
 		if (s->usage)
 			pb__step_usage__free_unpacked(s->usage, NULL);
@@ -646,7 +646,7 @@ void life_restored(struct core *c, struct core_job *j)
 		else
 			j->unconfirmed = job_has_script(j);
 		if (j->unconfirmed)
-			step_special(c, j, STEP_BATCH);
+			step_special(c, j, STEP_ID_BATCH);
 	} else if (j->state == PB__JOB_STATE__SUSPENDED) {
 		array_running(c, j, 1);
 		license_restore(c, j);

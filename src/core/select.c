@@ -33,16 +33,11 @@ static uint32_t from_sluid(const struct core *c, const char *text)
 static int parse_step(const char *text, uint32_t *ret)
 {
 	unsigned long long n;
-	if (!strcmp(text, "batch"))
-		*ret = STEP_BATCH;
-	else if (!strcmp(text, "extern"))
-		*ret = STEP_EXTERN;
-	else if (!strcmp(text, "interactive"))
-		*ret = STEP_INTERACTIVE;
-	else if (str_to_u64(text, 0, STEP_INTERACTIVE - 1, &n) == 0)
-		*ret = (uint32_t)n;
-	else
+	if (stepid_of_word(text, ret))
+		return 0;
+	if (str_to_u64(text, 0, STEP_ID_INTERACTIVE - 1, &n) < 0)
 		return -EINVAL;
+	*ret = (uint32_t)n;
 	return 0;
 }
 

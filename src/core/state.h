@@ -24,6 +24,7 @@
 #include "base/str.h"
 #include "core/core.h"
 #include "model/states.h"
+#include "model/stepid.h"
 #include "model/timespec.h"
 #include "model/tres.h"
 #include "proto/agent.pb-c.h"
@@ -32,9 +33,6 @@
 #define GRES_MAX 16          /* kinds of GRES on one node */
 #define WANT_MAX 8           /* kinds in one request */
 #define JOB_PARTS_MAX 32
-#define STEP_BATCH 0xfffffffbu
-#define STEP_EXTERN 0xfffffffcu
-#define STEP_INTERACTIVE 0xfffffffau
 #define NEXT_ID_BLOCK 32
 #define STEP_ID_BLOCK 64
 #define STEPS_DONE_KEPT 64

@@ -33,10 +33,10 @@ static void step_add(struct core_job *j, struct step *s)
 	struct step **at = &j->steps;
 	uint32_t done = 0;
 	for (struct step *k = j->steps; k; k = k->next)
-		done += k->done && k->id < STEP_INTERACTIVE;
+		done += k->done && k->id < STEP_ID_INTERACTIVE;
 	for (; done > STEPS_DONE_KEPT && *at;) {
 		struct step *k = *at;
-		if (k->done && k->id < STEP_INTERACTIVE) {
+		if (k->done && k->id < STEP_ID_INTERACTIVE) {
 			*at = k->next;
 			step_free(k);
 			done--;
@@ -49,7 +49,7 @@ static void step_add(struct core_job *j, struct step *s)
 	*at = s;
 }
 
-static bool special(uint32_t id) { return id >= STEP_INTERACTIVE; }
+static bool special(uint32_t id) { return id >= STEP_ID_INTERACTIVE; }
 
 /* The step of the batch script, or of salloc's shell: on the first node, beside all others. */
 struct step *step_special(struct core *c, struct core_job *j, uint32_t id)
@@ -103,7 +103,8 @@ static char *step_tres(const struct core *c, const struct core_job *j, const str
 static void record_desc(Pb__StepRecord *m, const struct step *s)
 {
 	const Pb__StepDesc *d = s->desc;
-	m->name = xstrdup(s->id == STEP_BATCH ? "batch" : s->id == STEP_EXTERN ? "extern" : s->id == STEP_INTERACTIVE ? "interactive" : d && d->name ? d->name : "");
+	const char *word = stepid_word(s->id);
+	m->name = xstrdup(word ? word : d && d->name ? d->name : "");
 	m->distribution = xstrdup(d && d->distribution && d->distribution[0] ? d->distribution : s->tasks > s->on_n ? "Block" : "Cyclic");
 	if (!d)
 		return;
@@ -227,7 +228,7 @@ int step_make(struct core *c, struct core_job *j, const Pb__StepDesc *d, const s
 		return r;
 	struct step *s;
 	if (d->interactive) {
-		s = step_special(c, j, STEP_INTERACTIVE);
+		s = step_special(c, j, STEP_ID_INTERACTIVE);
 		s->desc = (Pb__StepDesc *)message_copy((const ProtobufCMessage *)d);
 		s->time_min = TIME_INFINITE;
 	} else {
@@ -434,13 +435,13 @@ void step_finish_all(struct core *c, struct core_job *j)
 	for (struct step *s = j->steps; s; s = s->next) {
 		if (s->done)
 			continue;
-		bool batch = s->id == STEP_BATCH || s->id == STEP_INTERACTIVE;
+		bool batch = s->id == STEP_ID_BATCH || s->id == STEP_ID_INTERACTIVE;
 		s->done = true;
 		s->end_ms = c->now_ms;
 		s->state = s->state != PB__JOB_STATE__RUNNING ? s->state : batch && !j->cancelled_by ? PB__JOB_STATE__FAILED : PB__JOB_STATE__CANCELLED;
-		if (s->id == STEP_EXTERN)
+		if (s->id == STEP_ID_EXTERN)
 			s->state = PB__JOB_STATE__COMPLETED;
-		s->presumed = s->id != STEP_EXTERN;
+		s->presumed = s->id != STEP_ID_EXTERN;
 		s->status = batch ? 15 : 9;
 		step_account(c, j, s);
 	}

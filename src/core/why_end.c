@@ -43,7 +43,7 @@ void why_steps_keep(const struct core *c, struct core_job *j)
 	uint32_t told = 0, more = 0;
 	for (const struct step *s = j->steps; s; s = s->next) {
 		bool bad = s->done ? s->state != PB__JOB_STATE__COMPLETED : s->cancelled || s->worst || s->state == PB__JOB_STATE__OUT_OF_MEMORY || s->state == PB__JOB_STATE__TIMEOUT;
-		if (!bad || s->id >= STEP_INTERACTIVE)
+		if (!bad || s->id >= STEP_ID_INTERACTIVE)
 			continue;
 		if (told++ < STEPS_TOLD)
 			step_line(c, j, s, &out);

@@ -14,6 +14,7 @@
 #include "ctld/cred.h"
 #include "ctld/ident.h"
 #include "ctld/replies.h"
+#include "model/stepid.h"
 #include "wire/sign.h"
 
 #define KEYS_MAX 2
@@ -208,7 +209,6 @@ static void batch_layout(struct ctld *d, const Pb__JobRecord *job, Pb__StepLayou
 
 Pb__SignedBatch *cred_batch(struct ctld *d, const Pb__JobRecord *job, const struct cred_node *at, const void *script, size_t len)
 {
-	enum { STEP_BATCH = 0xfffffffb };
 	Pb__ScriptRsp *s = pb__script_rsp__unpack(NULL, len, script);
 	Pb__BatchLaunch b = PB__BATCH_LAUNCH__INIT;
 	Pb__StepCred m;
@@ -221,7 +221,7 @@ Pb__SignedBatch *cred_batch(struct ctld *d, const Pb__JobRecord *job, const stru
 			pb__script_rsp__free_unpacked(s, NULL);
 		return NULL;
 	}
-	cred_fill(d, &m, job, STEP_BATCH, nonce);
+	cred_fill(d, &m, job, STEP_ID_BATCH, nonce);
 	batch_layout(d, job, &layout, &node, &list, job->alloc->batch_host, &rank);
 	m.layout = &layout;
 	b.cred = &m;

@@ -7,25 +7,17 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "model/fname.h"
+#include "model/stepid.h"
 
 enum { WIDTH_MAX = 10, NO_TASK = 0xfffffffe };
 
-struct step_word { uint32_t id; const char *word; };
-static const struct step_word step_words[] = { { 0xfffffffb, "batch" }, { 0xfffffffc, "extern" }, { 0xfffffffa, "interactive" } };
-
 static void add_step(struct str *s, const struct fname_ctx *c, unsigned width)
 {
-	if (!c->has_step) {
-		str_add(s, "batch");
-		return;
-	}
-	for (size_t i = 0; i < sizeof(step_words) / sizeof(step_words[0]); i++) {
-		if (step_words[i].id == c->step_id) {
-			str_add(s, step_words[i].word);
-			return;
-		}
-	}
-	str_addf(s, "%0*u", (int)width, c->step_id);
+	const char *word = stepid_word(c->has_step ? c->step_id : STEP_ID_BATCH);
+	if (word)
+		str_add(s, word);
+	else
+		str_addf(s, "%0*u", (int)width, c->step_id);
 }
 
 static void add_text(struct str *s, const char *text)

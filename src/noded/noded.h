@@ -12,13 +12,10 @@
 
 #include "base/error.h"
 #include "conf/conf.h"
+#include "model/stepid.h"
 #include "proto/agent.pb-c.h"
 #include "proto/controller.pb-c.h"
 #include "wire/wire.h"
-
-#define STEP_ID_BATCH 0xfffffffbu
-#define STEP_ID_EXTERN 0xfffffffcu
-#define STEP_ID_INTERACTIVE 0xfffffffau
 
 struct cred_book;
 struct event_queue;

@@ -82,27 +82,19 @@ static Pb__StepdEvent *done_of(const struct node_step *st, const char *end)
 	return event;
 }
 
-static const struct { uint32_t id; const char *word; } special_steps[] = {
-	{ STEP_ID_BATCH, "batch" }, { STEP_ID_EXTERN, "extern" }, { STEP_ID_INTERACTIVE, "interactive" },
-};
-
 void steps_word(uint32_t step_id, char *buf, size_t size)
 {
-	snprintf(buf, size, "%u", step_id);
-	for (size_t i = 0; i < sizeof special_steps / sizeof *special_steps; i++)
-		if (special_steps[i].id == step_id)
-			snprintf(buf, size, "%s", special_steps[i].word);
+	const char *word = stepid_word(step_id);
+	if (word)
+		snprintf(buf, size, "%s", word);
+	else
+		snprintf(buf, size, "%u", step_id);
 }
 
 bool steps_of_word(const char *word, uint32_t *ret)
 {
 	char rest;
-	for (size_t i = 0; i < sizeof special_steps / sizeof *special_steps; i++)
-		if (!strcmp(special_steps[i].word, word)) {
-			*ret = special_steps[i].id;
-			return true;
-		}
-	return sscanf(word, "%u%c", ret, &rest) == 1;
+	return stepid_of_word(word, ret) || sscanf(word, "%u%c", ret, &rest) == 1;
 }
 
 struct node_step *steps_find(struct noded *n, uint32_t job_id, uint32_t step_id)

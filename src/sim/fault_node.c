@@ -1,4 +1,5 @@
 /* fault_node.c - the network and the nodes (see fault.h): launches, ends, registrations, reports that are repeated until they are taken */
+#include "model/stepid.h"
 #include "sim/fault.h"
 
 const char *const node_name[NODES] = { "n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7" };
@@ -221,7 +222,7 @@ static void on_register(struct sim *s, const struct msg *m)
 	for (size_t i = 0; i < m->n_alive; i++) {
 		pb__step_alive__init(&step_of[i]);
 		step_of[i].job_id = m->alive[i].job_id;
-		step_of[i].step_id = 0xfffffffb;
+		step_of[i].step_id = STEP_ID_BATCH;
 		step_of[i].has_restarts = true;
 		step_of[i].restarts = m->alive[i].restarts;
 		list[i] = &step_of[i];

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "model/hostlist.h"
 #include "model/states.h"
+#include "model/stepid.h"
 #include "proto/agent.pb-c.h"
 #include "sim/world.h"
 #include <uthash.h>
@@ -434,7 +435,7 @@ static size_t alive_steps(struct world *w, const char *name, Pb__StepAlive **ret
 			ret[n] = xcalloc(1, sizeof **ret);
 			pb__step_alive__init(ret[n]);
 			ret[n]->job_id = r->job_id;
-			ret[n]->step_id = 0xfffffffb;
+			ret[n]->step_id = STEP_ID_BATCH;
 			ret[n]->has_restarts = true;
 			ret[n++]->restarts = r->restarts;
 		}

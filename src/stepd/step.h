@@ -10,12 +10,9 @@
 #include <sys/types.h>
 #include <uv.h>
 
+#include "model/stepid.h"
 #include "model/usage.h"
 #include "proto/agent.pb-c.h"
-
-#define STEP_ID_BATCH 0xfffffffbu
-#define STEP_ID_EXTERN 0xfffffffcu
-#define STEP_ID_INTERACTIVE 0xfffffffau
 
 struct io;
 struct pty;

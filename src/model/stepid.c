@@ -1,0 +1,37 @@
+/* stepid.c - see stepid.h */
+#include <stddef.h>
+#include <string.h>
+
+#include "model/stepid.h"
+
+static const struct { uint32_t id; const char *word; } special[] = {
+	{ STEP_ID_BATCH, "batch" }, { STEP_ID_EXTERN, "extern" }, { STEP_ID_INTERACTIVE, "interactive" },
+};
+#define SPECIAL (sizeof special / sizeof *special)
+
+const char *stepid_word(uint32_t id)
+{
+	for (size_t i = 0; i < SPECIAL; i++)
+		if (special[i].id == id)
+			return special[i].word;
+	return NULL;
+}
+
+void stepid_add(struct str *out, uint32_t id)
+{
+	const char *word = stepid_word(id);
+	if (word)
+		str_add(out, word);
+	else
+		str_addf(out, "%u", id);
+}
+
+bool stepid_of_word(const char *word, uint32_t *ret)
+{
+	for (size_t i = 0; i < SPECIAL; i++)
+		if (!strcmp(special[i].word, word)) {
+			*ret = special[i].id;
+			return true;
+		}
+	return false;
+}
