@@ -63,7 +63,6 @@ static void text(struct str *out, const char *s)
 static void when(struct str *out, uint64_t t) { put_when(out, t, "Unknown"); }
 
 static void bytes(struct str *out, uint64_t v) { usageview_bytes(out, &sacct_env.view, v); }
-static void mebibytes_fixed(struct str *out, uint64_t v) { str_addf(out, "%.2fM", (double)v / (1 << 20)); }
 
 static uint64_t elapsed(const struct sacct_row *r)
 {
@@ -362,45 +361,10 @@ static void get_system_cpu(struct str *out, const struct sacct_row *r) { cpu_tim
 static void get_total_cpu(struct str *out, const struct sacct_row *r) { cpu_time(out, r->user_usec + r->sys_usec); }
 
 #define GETTER(fn) static void get_##fn(struct str *out, const struct sacct_row *r)
-#define VALUE(fn, kind, part, put) GETTER(fn) { uint64_t v; if (usageview_value(usage_of(r), USAGE_##kind, USAGEVIEW_##part, &v)) put(out, v); }
-#define WHERE(fn, kind, part) \
-	GETTER(fn##_node) { usageview_node(out, usage_of(r), USAGE_##kind, USAGEVIEW_##part); } \
-	GETTER(fn##_task) { usageview_task(out, usage_of(r), USAGE_##kind, USAGEVIEW_##part); }
-#define TRES(fn, in, part) GETTER(fn) { usageview_tres(out, &sacct_env.view, usage_of(r), in, USAGEVIEW_##part); }
-#define TRES_WHERE(fn, in, part) \
-	GETTER(fn##_node) { usageview_tres_nodes(out, usage_of(r), in, USAGEVIEW_##part); } \
-	GETTER(fn##_task) { usageview_tres_tasks(out, usage_of(r), in, USAGEVIEW_##part); }
-static void seconds(struct str *out, uint64_t usec) { hms(out, usec / 1000000); }
-VALUE(ave_cpu, CPU, AVERAGE, seconds)
-VALUE(ave_rss, RSS, AVERAGE, bytes)
-VALUE(ave_vmsize, VSIZE, AVERAGE, bytes)
-VALUE(ave_pages, PAGES, AVERAGE, put_u64)
-VALUE(ave_disk_read, READ, AVERAGE, mebibytes_fixed)
-VALUE(ave_disk_write, WRITTEN, AVERAGE, mebibytes_fixed)
-VALUE(max_disk_read, READ, MAX, mebibytes_fixed)
-WHERE(max_disk_read, READ, MAX)
-VALUE(max_disk_write, WRITTEN, MAX, mebibytes_fixed)
-WHERE(max_disk_write, WRITTEN, MAX)
-VALUE(max_pages, PAGES, MAX, put_u64)
-WHERE(max_pages, PAGES, MAX)
-VALUE(max_rss, RSS, MAX, bytes)
-WHERE(max_rss, RSS, MAX)
-VALUE(max_vmsize, VSIZE, MAX, bytes)
-WHERE(max_vmsize, VSIZE, MAX)
-VALUE(min_cpu, CPU, MIN, seconds)
-WHERE(min_cpu, CPU, MIN)
-TRES(tresusage_in_ave, true, AVERAGE)
-TRES(tresusage_in_max, true, MAX)
-TRES_WHERE(tresusage_in_max, true, MAX)
-TRES(tresusage_in_min, true, MIN)
-TRES_WHERE(tresusage_in_min, true, MIN)
-TRES(tresusage_in_tot, true, TOTAL)
-TRES(tresusage_out_ave, false, AVERAGE)
-TRES(tresusage_out_max, false, MAX)
-TRES_WHERE(tresusage_out_max, false, MAX)
-TRES(tresusage_out_min, false, MIN)
-TRES_WHERE(tresusage_out_min, false, MIN)
-TRES(tresusage_out_tot, false, TOTAL)
+#define USAGE(r) usage_of(r)
+#define VIEW(r) &sacct_env.view
+#define PUT_DISK(out, r, v) str_addf(out, "%.2fM", (double)(v) / (1 << 20))
+#include "cli/usage_getters.h"
 
 static void get_consumed_energy(struct str *out, const struct sacct_row *r) { str_add(out, "0"); }
 static void get_consumed_energy_raw(struct str *out, const struct sacct_row *r) { str_add(out, "0"); }
