@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "core/core.h"
 #include "ctld/audit.h"
+#include "ctld/replies.h"
 #include "model/states.h"
 #include "proto/controller.pb-c.h"
 #include "proto/job.pb-c.h"
@@ -14,9 +15,7 @@
 static Pb__JobRecord *record_of(struct ctld *d, uint32_t job_id)
 {
 	const struct core_job *j = log_would(LOG_L_INFO) ? core_job_find(d->core, job_id) : NULL;
-	size_t len;
-	const uint8_t *blob = j ? core_job_blob(d->core, j, &len) : NULL;
-	return blob ? pb__job_record__unpack(NULL, len, blob) : NULL;
+	return j ? reply_record(d, j) : NULL;
 }
 
 static void add_id(struct str *line, const Pb__JobRecord *r)

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "ctld/mail.h"
+#include "ctld/replies.h"
 #include "ctld/turn.h"
 #include "model/states.h"
 #include "model/timespec.h"
@@ -186,9 +187,7 @@ void mail_add(struct ctld *d, const struct core_effect *e)
 {
 	const struct core_job *j = core_job_find(d->core, e->job_id);
 	const char *program = conf_str(d->conf, CONF_MailProg);
-	size_t len;
-	const uint8_t *blob = j ? core_job_blob(d->core, j, &len) : NULL;
-	Pb__JobRecord *r = blob && program && *program ? pb__job_record__unpack(NULL, len, blob) : NULL;
+	Pb__JobRecord *r = j && program && *program ? reply_record(d, j) : NULL;
 	if (!r)
 		return;
 	char *to = r->desc ? address(d, r) : NULL;
