@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -47,9 +46,9 @@ static void task_dir(const struct step *s, const struct task *t, char *buf, size
 
 static int dir_make(struct step *s, const char *path)
 {
-	if ((mkdir(path, 0770) < 0 && errno != EEXIST) || (!geteuid() && chown(path, s->uid, s->gid) < 0))
-		return step_fail_node(s, errno, "cannot make the folder %s of a container: %s", path, strerror(errno));
-	return 0;
+	int rc = user_dir_make(s, path, 0770);
+	bool planted = rc == -ELOOP || rc == -ENOTDIR; /* a link or a file of the user's: not the node's fault */
+	return rc ? (planted ? step_fail : step_fail_node)(s, -rc, "cannot make the folder %s of a container: %s", path, strerror(-rc)) : 0;
 }
 
 int oci_prepare(struct step *s)

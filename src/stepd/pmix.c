@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -195,13 +194,8 @@ static char *job_text(const struct step *s, size_t *ret_n)
 static int dir_make(struct step *s)
 {
 	snprintf(px.dir, sizeof px.dir, "%s/pmix.%u.%u", s->start->spool_dir, s->job_id, s->step_id);
-	if (mkdir(px.dir, 0700) < 0 && errno != EEXIST)
-		return step_fail(s, errno, "cannot make %s: %s", px.dir, strerror(errno));
-	int fd = open(px.dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int rc = fd < 0 || (!geteuid() && fchown(fd, s->uid, s->gid) < 0) ? -errno : 0;
-	if (fd >= 0)
-		close(fd);
-	return rc ? step_fail(s, -rc, "cannot give %s to the job's user: %s", px.dir, strerror(-rc)) : 0;
+	int rc = user_dir_make(s, px.dir, 0700);
+	return rc ? step_fail(s, -rc, "cannot make %s for the job's user: %s", px.dir, strerror(-rc)) : 0;
 }
 
 static void helper_exec(struct step *s, int fd, const char *path)

@@ -12,6 +12,17 @@
 
 _Static_assert(sizeof(gid_t) == sizeof(uint32_t), "group ids travel as 32 bits");
 
+int user_dir_make(const struct step *s, const char *path, mode_t mode)
+{
+	if (mkdir(path, mode) < 0 && errno != EEXIST)
+		return -errno;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int rc = fd < 0 || (!geteuid() && fchown(fd, s->uid, s->gid) < 0) ? -errno : 0;
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
 int user_become(const struct step *s)
 {
 	if (geteuid() != 0)

@@ -96,6 +96,24 @@ def test_user_and_input(cluster, oci, user):
     assert done.out == "0\nthrough the pipe\ninside\n"
 
 
+def test_folder_with_a_link_planted_in_it(cluster, oci, user):
+    """What a killed slurmstepd left is the user's: a link in it must not lead root to another folder."""
+    if os.geteuid():
+        pytest.skip("needs root")
+    victim = f"{cluster.work}/roots-folder"
+    os.mkdir(victim, 0o755)
+    job = cluster.submit(f"-H -w node-1 -D /tmp -o /dev/null --container {oci}/bundle --wrap true", user=user)
+    left = f"{cluster.home}/spool/node-1/oci-job{job}-batch"
+    os.mkdir(left)
+    os.symlink(victim, f"{left}/task-0")
+    shutil.chown(left, user)
+    cluster.run(f"scontrol release {job}")
+    assert cluster.wait_end(job) == "FAILED"
+    assert os.stat(victim).st_uid == 0
+    assert cluster.node_state("node-1") in ("idle", "completing")
+    shutil.rmtree(left, ignore_errors=True)
+
+
 def test_script_and_steps(cluster, oci):
     """The batch script runs inside; steps of the job do not unless they ask."""
     script = f"{cluster.work}/in.sh"
