@@ -1,5 +1,6 @@
 /* idset.c - "0-3,7,9-15:2" <-> bitset
  * Ascending order comes from the set itself; a step is folded only by idset_format_array, as squeue shows array tasks. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,22 @@ int idset_parse(const char *text, uint32_t limit, struct bitset **ret, struct er
 	}
 	*ret = b;
 	return 0;
+}
+
+uint32_t idset_bound(const char *text, uint32_t limit)
+{
+	uint64_t bound = 0;
+	while (*text && bound < limit) {
+		uint64_t n = 0;
+		if (!isdigit((unsigned char)*text)) {
+			text++;
+			continue;
+		}
+		for (; isdigit((unsigned char)*text) && n < limit; text++)
+			n = n * 10 + (uint64_t)(*text - '0');
+		bound = n + 1 > bound ? n + 1 : bound;
+	}
+	return bound < limit ? (uint32_t)bound : limit;
 }
 
 char *idset_format(const struct bitset *b)

@@ -45,8 +45,17 @@ static void refused(void **state)
 	}
 }
 
+static void bound(void **state)
+{
+	static const struct { const char *text; uint32_t bound; } rows[] = {
+		{ "", 0 }, { "0", 1 }, { "0-9%2", 10 }, { "7,0-3", 8 }, { "1-13:2,40", 41 }, { "999", 1000 }, { "1000", 1000 }, { "99999999999999999999,3", 1000 },
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(idset_bound(rows[i].text, 1000), rows[i].bound);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(round_trip), cmocka_unit_test(cut), cmocka_unit_test(refused) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(round_trip), cmocka_unit_test(cut), cmocka_unit_test(refused), cmocka_unit_test(bound) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

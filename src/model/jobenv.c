@@ -286,7 +286,7 @@ static void add_array(struct envlist *e, const Pb__JobRecord *job)
 		return;
 	envlist_setf(e, "SLURM_ARRAY_JOB_ID", "%u", job->array_job_id);
 	envlist_setf(e, "SLURM_ARRAY_TASK_ID", "%u", job->array_task_id);
-	if (!job->desc || !job->desc->array || arrayspec_parse(job->desc->array, ARRAY_SIZE_MAX, &a, NULL) < 0)
+	if (!job->desc || !job->desc->array || arrayspec_parse(job->desc->array, idset_bound(job->desc->array, ARRAY_SIZE_MAX), &a, NULL) < 0)
 		return;
 	first = last = bitset_next(a.tasks, 0);
 	count = bitset_count(a.tasks);
