@@ -197,7 +197,7 @@ static void get_job_name(struct str *out, const struct sacct_row *r)
 	if (!r->step)
 		text(out, desc_of(r)->name);
 	else
-		text(out, is_batch(r) ? "batch" : r->step->step_id == STEP_ID_EXTERN ? "extern" : r->step->name);
+		text(out, stepid_word(r->step->step_id) ? stepid_word(r->step->step_id) : r->step->name);
 }
 
 static void get_user(struct str *out, const struct sacct_row *r)

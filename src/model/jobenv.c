@@ -15,9 +15,10 @@
 #include "model/hostlist.h"
 #include "model/idset.h"
 #include "model/jobenv.h"
+#include "model/stepid.h"
 #include "model/tres.h"
 
-enum { ARRAY_SIZE_MAX = 4000001, STEP_BATCH = -5 };
+enum { ARRAY_SIZE_MAX = 4000001 };
 
 /* --- small helpers -------------------------------------------------------------------------------- */
 
@@ -454,8 +455,8 @@ void jobenv_add_node(struct envlist *e, const Pb__JobRecord *job, const char *no
 
 void jobenv_add_batch(struct envlist *e, const Pb__JobRecord *job, int pid)
 {
-	envlist_setf(e, "SLURM_STEP_ID", "%d", STEP_BATCH);
-	envlist_setf(e, "SLURM_STEPID", "%d", STEP_BATCH);
+	envlist_setf(e, "SLURM_STEP_ID", "%d", (int)STEP_ID_BATCH);
+	envlist_setf(e, "SLURM_STEPID", "%d", (int)STEP_ID_BATCH);
 	envlist_set(e, "SLURM_PROCID", "0");
 	envlist_set(e, "SLURM_LOCALID", "0");
 	envlist_set(e, "SLURM_GTIDS", "0");

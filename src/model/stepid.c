@@ -1,5 +1,5 @@
 /* stepid.c - see stepid.h */
-#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "model/stepid.h"
@@ -24,6 +24,15 @@ void stepid_add(struct str *out, uint32_t id)
 		str_add(out, word);
 	else
 		str_addf(out, "%u", id);
+}
+
+void stepid_format(uint32_t job_id, uint32_t id, char *buf, size_t size)
+{
+	const char *word = stepid_word(id);
+	if (word)
+		snprintf(buf, size, "%u.%s", job_id, word);
+	else
+		snprintf(buf, size, "%u.%u", job_id, id);
 }
 
 bool stepid_of_word(const char *word, uint32_t *ret)

@@ -22,12 +22,12 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "model/stepid.h"
 #include "proto/agent.pb-c.h"
 #include "proto/controller.pb-c.h"
 #include "wire/sign.h"
 #include "wire/wire.h"
 
-#define STEP_ID_BATCH 0xfffffffbu
 #define EVENTS 1024
 
 static char dir[] = "/tmp/noded_test.XXXXXX";

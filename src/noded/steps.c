@@ -391,14 +391,6 @@ static int stepd_exec(struct noded *n, const char *title, int fd, int will, pid_
 	return -rc;
 }
 
-static void step_title(uint32_t job_id, uint32_t step_id, char *buf, size_t size)
-{
-	if (step_id == STEP_ID_BATCH)
-		snprintf(buf, size, "slurmstepd: [%u.batch]", job_id);
-	else
-		snprintf(buf, size, "slurmstepd: [%u.%d]", job_id, (int)step_id);
-}
-
 static void on_bcast_closed(uv_handle_t *h) { free(h); }
 
 static void on_bcast_written(uv_write_t *req, int status)
@@ -438,7 +430,7 @@ int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err)
 {
 	int pair[2];
 	pid_t pid;
-	char title[64];
+	char name[32], title[64];
 	const Pb__StepCred *c = start->cred;
 	if (start->spec && start->spec->bcast)
 		return bcast_spawn(n, start, err);
@@ -451,7 +443,8 @@ int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err)
 		close(will);
 		return error_set(err, errno, "socketpair: %s", strerror(errno));
 	}
-	step_title(c->job_id, c->step_id, title, sizeof title);
+	stepid_format(c->job_id, c->step_id, name, sizeof name);
+	snprintf(title, sizeof title, "slurmstepd: [%s]", name);
 	int rc = stepd_exec(n, title, pair[1], will, &pid);
 	close(will);
 	close(pair[1]);

@@ -62,16 +62,6 @@ static Pb__StepdStart *start_read(void)
 	return start;
 }
 
-static void name_step(struct step *s)
-{
-	switch (s->step_id) {
-	case STEP_ID_BATCH: snprintf(s->name, sizeof s->name, "%u.batch", s->job_id); break;
-	case STEP_ID_EXTERN: snprintf(s->name, sizeof s->name, "%u.extern", s->job_id); break;
-	case STEP_ID_INTERACTIVE: snprintf(s->name, sizeof s->name, "%u.interactive", s->job_id); break;
-	default: snprintf(s->name, sizeof s->name, "%u.%u", s->job_id, s->step_id);
-	}
-}
-
 /* A step over several components of a heterogeneous job: from here on the layout is that of all parts, of which ours is one; what we may use here is what slurmctld
  * has signed. The layout comes from the user: it only says which ranks run where. False: it does not fit ours. */
 static bool part_take(struct step *s)
@@ -116,7 +106,7 @@ static void step_init(struct step *s, Pb__StepdStart *start)
 	s->whole_job = s->job_id;
 	if (s->spec && s->spec->het && s->here && !part_take(s))
 		s->here = NULL;
-	name_step(s);
+	stepid_format(s->job_id, s->step_id, s->name, sizeof s->name);
 	s->note = mmap(NULL, sizeof *s->note, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (s->note == MAP_FAILED)
 		abort();

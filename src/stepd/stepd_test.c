@@ -19,10 +19,9 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "model/stepid.h"
 #include "proto/agent.pb-c.h"
 #include "wire/stepio.h"
-
-#define STEP_ID_BATCH 0xfffffffbu
 
 static const char *stepd_path;
 static char dir[] = "/tmp/stepd_test.XXXXXX";
