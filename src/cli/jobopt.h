@@ -105,8 +105,8 @@ int jobopt_check(struct jobopt *o, struct error *err);
 int jobopt_to_desc(struct jobopt *o, const char *command, int argc, char **argv, struct error *err);
 /* A step's request from the same options (srun; salloc's interactive step). Strings are copies; freed with pb__step_desc__free_unpacked. */
 Pb__StepDesc *jobopt_to_step(const struct jobopt *o, uint32_t job_id, const char *command);
-/* Limits to hand on: "ALL", "NONE" or names; NULL: ALL. malloc'd list of malloc'd messages. */
-size_t jobopt_limits(const char *propagate, Pb__Rlimit ***ret);
+/* Limits to hand on: "ALL", "NONE" or names; NULL: ALL. Those of `except` (names, "ALL", NULL) are left out. malloc'd list of malloc'd messages. */
+size_t jobopt_limits(const char *only, const char *except, Pb__Rlimit ***ret);
 /* Of the process, or SLURM_UMASK. */
 uint32_t jobopt_umask(void);
 /* Print an error as the reference does ("sbatch: error: ...", "Try ..."), and return the exit code it asks for (SLURM_EXIT_ERROR wins). */

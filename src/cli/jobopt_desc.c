@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -26,25 +27,25 @@ static bool list_has(const char *list, const char *word)
 {
 	size_t len = strlen(word);
 	for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-		if (!strncmp(at, "RLIMIT_", 7))
+		if (!strncasecmp(at, "RLIMIT_", 7))
 			at += 7;
-		if (!strncmp(at, word, len) && (!at[len] || at[len] == ','))
+		if (!strncasecmp(at, word, len) && (!at[len] || at[len] == ','))
 			return true;
 	}
 	return false;
 }
 
-size_t jobopt_limits(const char *propagate, Pb__Rlimit ***ret)
+size_t jobopt_limits(const char *only, const char *except, Pb__Rlimit ***ret)
 {
-	const char *which = propagate ? propagate : "ALL";
+	bool all = !only || str_eq_nocase(only, "ALL");
 	*ret = NULL;
-	if (str_eq_nocase(which, "NONE"))
+	if (str_eq_nocase(only, "NONE") || str_eq_nocase(except, "ALL"))
 		return 0;
 	Pb__Rlimit **list = xcalloc(LIMITS, sizeof(*list));
 	size_t n = 0;
 	for (size_t i = 0; i < LIMITS; i++) {
 		struct rlimit rl;
-		if ((!str_eq_nocase(which, "ALL") && !list_has(which, limits[i].name)) || getrlimit(limits[i].id, &rl) < 0)
+		if ((!all && !list_has(only, limits[i].name)) || (except && list_has(except, limits[i].name)) || getrlimit(limits[i].id, &rl) < 0)
 			continue;
 		list[n] = xcalloc(1, sizeof(**list));
 		pb__rlimit__init(list[n]);
@@ -97,7 +98,7 @@ int jobopt_to_desc(struct jobopt *o, const char *command, int argc, char **argv,
 	d->alloc_sid = (uint32_t)getsid(0);
 	d->has_umask = true;
 	d->umask = jobopt_umask();
-	d->n_rlimits = jobopt_limits(o->propagate, &d->rlimits);
+	d->n_rlimits = jobopt_limits(o->propagate, NULL, &d->rlimits);
 	if (o->immediate_sec >= 0) {
 		d->has_immediate_sec = true;
 		d->immediate_sec = (uint32_t)o->immediate_sec;

@@ -133,6 +133,8 @@ struct srun {
 uint64_t srun_now_ms(void);
 /* Print "srun: error: ..." through log_error and end with `code` (SLURM_EXIT_ERROR wins). */
 int srun_exit_code(int code);
+/* Are output files appended to: --open-mode, else JobFileAppend. */
+bool srun_appends(const struct srun *s);
 /* Watch w->fd for EPOLLIN, EPOLLOUT; 0: no more. */
 void watch_set(struct srun *s, struct watch *w, uint32_t events);
 

@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "cli/plugins.h"
 #include "cli/srun.h"
+#include "cli/submit.h"
 #include "model/idset.h"
 #include "proto/agent.pb-c.h"
 #include "wire/wire.h"
@@ -98,8 +99,8 @@ static void fill_io(struct srun *s, Pb__LaunchSpec *m)
 		snprintf(task, sizeof(task), "%u", s->plan_in.task);
 		m->stdin_task = task;
 	}
-	m->has_open_append = s->o.desc->has_open_append;
-	m->open_append = s->o.desc->open_append;
+	m->has_open_append = true;
+	m->open_append = srun_appends(s);
 	m->has_label = m->label = s->o.label;
 	m->has_unbuffered = m->unbuffered = s->o.unbuffered;
 	if (s->o.pty) {
@@ -150,7 +151,6 @@ static uint32_t tree_width(const struct srun *s)
 static void fill_rest(struct srun *s, const struct part *p, Pb__LaunchSpec *m)
 {
 	const Pb__JobDesc *d = p->o->desc;
-	const char *propagate = s->o.propagate ? s->o.propagate : conf_str(s->conf, CONF_PropagateResourceLimits);
 	enum log_level level;
 	m->cwd = d->work_dir;
 	m->has_kill_on_bad_exit = s->o.kill_on_bad_exit >= 0;
@@ -171,7 +171,7 @@ static void fill_rest(struct srun *s, const struct part *p, Pb__LaunchSpec *m)
 	m->n_mpi_preput = preput_lines(&m->mpi_preput);
 	m->has_umask = true;
 	m->umask = jobopt_umask();
-	m->n_rlimits = jobopt_limits(propagate, &m->rlimits);
+	m->n_rlimits = submit_limits(&s->o, s->conf, &m->rlimits);
 	if (s->o.slurmd_debug && log_level_parse(s->o.slurmd_debug, &level) == 0) {
 		m->has_slurmd_debug = true;
 		m->slurmd_debug = (uint32_t)level;

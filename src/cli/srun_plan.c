@@ -53,10 +53,15 @@ static void folders_make(char *path)
 	}
 }
 
+bool srun_appends(const struct srun *s)
+{
+	return s->o.desc->has_open_append ? s->o.desc->open_append : conf_num(s->conf, CONF_JobFileAppend) != 0;
+}
+
 static int file_open(struct srun *s, int which, const char *pattern)
 {
 	char *path = path_of(s, pattern);
-	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | (s->o.desc->has_open_append && s->o.desc->open_append ? O_APPEND : O_TRUNC);
+	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | (srun_appends(s) ? O_APPEND : O_TRUNC);
 	mode_t keep = umask((mode_t)jobopt_umask());
 	int fd = open(path, flags, 0666);
 	if (fd < 0 && errno == ENOENT) {

@@ -141,7 +141,24 @@ int submit_env(struct jobopt *o, struct envlist *ret, struct error *err)
 
 /* --- the call ------------------------------------------------------------------------------------- */
 
-int submit_send(struct client *c, const struct jobopt *o, const struct script *script, const struct envlist *env, Pb__StepDesc *first_step,
+size_t submit_limits(const struct jobopt *o, const struct conf *c, Pb__Rlimit ***ret)
+{
+	if (o->propagate)
+		return jobopt_limits(o->propagate, NULL, ret);
+	return jobopt_limits(conf_str(c, CONF_PropagateResourceLimits), conf_str(c, CONF_PropagateResourceLimitsExcept), ret);
+}
+
+/* The limits in the description anew, now that the configuration is known. */
+static void limits_again(struct jobopt *o, const struct conf *c)
+{
+	Pb__JobDesc *d = o->desc;
+	for (size_t i = 0; i < d->n_rlimits; i++)
+		pb__rlimit__free_unpacked(d->rlimits[i], NULL);
+	free(d->rlimits);
+	d->n_rlimits = submit_limits(o, c, &d->rlimits);
+}
+
+int submit_send(struct client *c, struct jobopt *o, const struct script *script, const struct envlist *env, Pb__StepDesc *first_step,
 		Pb__SubmitRsp **ret, struct error *err)
 {
 	Pb__SubmitReq req = PB__SUBMIT_REQ__INIT;
@@ -153,6 +170,8 @@ int submit_send(struct client *c, const struct jobopt *o, const struct script *s
 		exit(1);
 	if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
 		return error_set(err, errno, "no random bytes for the submission key: %m");
+	for (struct jobopt *p = o; p; p = p->next)
+		limits_again(p, client_conf(c));
 	req.desc = o->desc;
 	req.idem_key.data = key;
 	req.idem_key.len = sizeof(key);

@@ -12,8 +12,10 @@
 void submit_export(const char *spec, char *const *vars, struct envlist *ret);
 /* The environment of a batch job: --export, --export-file, SLURM_SUBMIT_DIR and its kin; the token never goes. Sets get_user_env of the desc. */
 int submit_env(struct jobopt *o, struct envlist *ret, struct error *err);
+/* The limits to send: --propagate, else PropagateResourceLimits(Except) of slurm.conf. Caller frees. */
+size_t submit_limits(const struct jobopt *o, const struct conf *c, Pb__Rlimit ***ret);
 /* RPC SUBMIT. A refusal is no error here: look at (*ret)->code. script, env and first_step may be NULL. Freed with pb__submit_rsp__free_unpacked. */
-int submit_send(struct client *c, const struct jobopt *o, const struct script *script, const struct envlist *env, Pb__StepDesc *first_step,
+int submit_send(struct client *c, struct jobopt *o, const struct script *script, const struct envlist *env, Pb__StepDesc *first_step,
 		Pb__SubmitRsp **ret, struct error *err);
 /* "sbatch: error: <detail>" where there is one, then "sbatch: error: <what>: <text of code>". Returns 1, the exit code. */
 int submit_refused(const char *cmd, const char *what, int code, const char *detail);

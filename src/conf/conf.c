@@ -81,18 +81,26 @@ static int pair_unknown(const struct scan *s, enum conf_section sec, const struc
 			 near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
+struct warn_at { const struct scan *s; const struct scan_pair *p; };
+
+static void warn_word(const char *word, size_t len, bool known, void *arg)
+{
+	const struct warn_at *at = arg;
+	log_error("%s:%u:%u: %s: \"%.*s\" is %s", at->s->file, at->p->value_line, at->p->value_col, at->p->key, (int)len, word,
+		  known ? "accepted but does nothing yet" : "unknown and ignored");
+}
+
 /* Checks name and value; returns the key, or a negative code. */
 static int pair_check(const struct conf *c, const struct scan *s, enum conf_section sec, const struct scan_pair *p, uint64_t *ret_num, struct error *err)
 {
 	struct error inner = { 0 };
-	const char *unknown;
 	int k = conf_row_find(sec, p->key, p->key_len);
 	if (k < 0)
 		return pair_unknown(s, sec, p, err);
 	const struct conf_row *r = conf_row((enum conf_key)k);
 	if (r->status == STATUS_TODO && !c->client && *p->value && strcasecmp(p->value, "NONE") && strcasecmp(p->value, r->def))
 		return error_set(err, ESLURM_NOT_SUPPORTED, "%s:%u:%u: %s does not work yet (%s): leave it out", s->file, p->line, p->col, r->name, r->doc);
-	int rc = *p->value || r->type == CT_STR ? conf_value_check((enum conf_key)k, p->value, ret_num, &unknown, &inner) : 0;
+	int rc = *p->value || r->type == CT_STR ? conf_value_check((enum conf_key)k, p->value, ret_num, &inner) : 0;
 	if (rc == -ESLURM_NOT_SUPPORTED && c->client)
 		rc = 0;
 	if (rc)
@@ -103,8 +111,7 @@ static int pair_check(const struct conf *c, const struct scan *s, enum conf_sect
 		warn_pair(s, p, "is obsolete", r->doc);
 	else if (r->status == STATUS_WARN)
 		warn_pair(s, p, "is accepted but does nothing yet", r->doc);
-	if (r->type == CT_WORDS && *p->value && unknown)
-		log_error("%s:%u:%u: %s: \"%.*s\" is unknown and ignored", s->file, p->value_line, p->value_col, r->name, (int)strcspn(unknown, ","), unknown);
+	conf_words_doubt((enum conf_key)k, p->value, warn_word, &(struct warn_at){ s, p });
 	return k;
 }
 

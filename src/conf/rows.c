@@ -105,7 +105,10 @@ const char *conf_row_nearest(enum conf_section s, const char *name)
 }
 
 /* --- words of a range --------------------------------------------------------------------------- */
-enum word_kind { WORD_UNKNOWN, WORD_WORKS, WORD_HARMLESS, WORD_TODO };
+enum word_kind { WORD_UNKNOWN, WORD_WORKS, WORD_HARMLESS, WORD_WARN, WORD_TODO };
+
+/* By the mark before a word of a range. */
+static enum word_kind mark_kind(char c) { return c == '!' ? WORD_TODO : c == '?' ? WORD_WARN : c == '~' ? WORD_HARMLESS : WORD_WORKS; }
 
 /* What the range says about a word ("name" or "name=value"). */
 static enum word_kind range_word(const char *range, const char *word, size_t len, bool *ret_open)
@@ -116,7 +119,7 @@ static enum word_kind range_word(const char *range, const char *word, size_t len
 	for (const char *p = range; *p;) {
 		size_t n = strcspn(p, "|");
 		const char *w = p;
-		enum word_kind kind = *w == '!' ? WORD_TODO : *w == '~' ? WORD_HARMLESS : WORD_WORKS;
+		enum word_kind kind = mark_kind(*w);
 		w += kind != WORD_WORKS;
 		size_t wn = n - (size_t)(w - p);
 		bool takes_value = wn && w[wn - 1] == '=';
@@ -137,7 +140,7 @@ static void range_list(const char *range, char *buf, size_t size)
 	buf[0] = 0;
 	for (const char *p = range; *p;) {
 		size_t n = strcspn(p, "|");
-		const char *w = p + (*p == '~');
+		const char *w = p + (mark_kind(*p) != WORD_WORKS);
 		size_t wn = n - (size_t)(w - p);
 		if (*p != '!' && !(wn == 1 && *w == '*') && at + wn + 3 < size) {
 			if (at) {
@@ -151,43 +154,62 @@ static void range_list(const char *range, char *buf, size_t size)
 	}
 }
 
-static int word_check(const struct conf_row *r, const char *word, size_t len, const char **ret_unknown, struct error *err)
+static int word_check(const struct conf_row *r, const char *word, size_t len, struct error *err)
 {
 	bool open;
 	char list[240];
 	switch (range_word(r->range, word, len, &open)) {
 	case WORD_WORKS:
 	case WORD_HARMLESS:
+	case WORD_WARN:
 		return 0;
 	case WORD_TODO:
 		return error_set(err, ESLURM_NOT_SUPPORTED, "%s: \"%.*s\" does not work yet", r->name, (int)len, word);
 	case WORD_UNKNOWN:
 		break;
 	}
-	if (open || !*r->range) {
-		if (ret_unknown && *r->range && !*ret_unknown)
-			*ret_unknown = word;
+	if (open || !*r->range)
 		return 0;
-	}
 	range_list(r->range, list, sizeof list);
 	return error_set(err, EINVAL, "%s: \"%.*s\" is none of %s", r->name, (int)len, word, *list ? list : "the values that work");
 }
 
-static int words_check(const struct conf_row *r, const char *text, const char **ret_unknown, struct error *err)
+/* The next word of a comma list, blanks taken off. false: there is none. */
+static bool next_word(const char **at, const char **ret, size_t *ret_len)
 {
-	for (const char *p = text; *p;) {
-		size_t n = strcspn(p, ",");
-		size_t len = n;
-		while (len && isspace((unsigned char)*p))
-			p++, n--, len--;
-		while (len && isspace((unsigned char)p[len - 1]))
-			len--;
-		int rc = len ? word_check(r, p, len, ret_unknown, err) : 0;
-		if (rc)
-			return rc;
-		p += n + (p[n] == ',');
+	while (**at == ',' || isspace((unsigned char)**at))
+		++*at;
+	*ret = *at;
+	*at += strcspn(*at, ",");
+	*ret_len = (size_t)(*at - *ret);
+	while (*ret_len && isspace((unsigned char)(*ret)[*ret_len - 1]))
+		--*ret_len;
+	return *ret_len > 0;
+}
+
+static int words_check(const struct conf_row *r, const char *text, struct error *err)
+{
+	const char *word;
+	size_t len;
+	int rc = 0;
+	while (!rc && next_word(&text, &word, &len))
+		rc = word_check(r, word, len, err);
+	return rc;
+}
+
+void conf_words_doubt(enum conf_key k, const char *text, void (*tell)(const char *word, size_t len, bool known, void *arg), void *arg)
+{
+	const struct conf_row *r = &rows[k];
+	const char *word;
+	size_t len;
+	bool open;
+	if ((r->type != CT_WORDS && r->type != CT_ONE) || !*r->range)
+		return;
+	while (next_word(&text, &word, &len)) {
+		enum word_kind kind = range_word(r->range, word, len, &open);
+		if (kind == WORD_UNKNOWN || kind == WORD_WARN)
+			tell(word, len, kind == WORD_WARN, arg);
 	}
-	return 0;
 }
 
 char *conf_words_canon(enum conf_key k, const char *text)
@@ -195,7 +217,7 @@ char *conf_words_canon(enum conf_key k, const char *text)
 	struct str out = STR_INIT;
 	for (const char *p = rows[k].range; *p;) {
 		size_t n = strcspn(p, "|");
-		const char *w = p + (*p == '~' || *p == '!');
+		const char *w = p + (mark_kind(*p) != WORD_WORKS);
 		size_t wn = n - (size_t)(w - p);
 		for (const char *t = text; *t;) {
 			size_t tn = strcspn(t, ",");
@@ -286,18 +308,16 @@ static int level_check(const struct conf_row *r, const char *text, uint64_t *ret
 	return 0;
 }
 
-int conf_value_check(enum conf_key k, const char *text, uint64_t *ret_num, const char **ret_unknown, struct error *err)
+int conf_value_check(enum conf_key k, const char *text, uint64_t *ret_num, struct error *err)
 {
 	const struct conf_row *r = &rows[k];
 	bool b;
 	*ret_num = 0;
-	if (ret_unknown)
-		*ret_unknown = NULL;
 	switch ((enum conf_type)r->type) {
 	case CT_ONE:
-		return word_check(r, text, strlen(text), ret_unknown, err);
+		return word_check(r, text, strlen(text), err);
 	case CT_WORDS:
-		return words_check(r, text, ret_unknown, err);
+		return words_check(r, text, err);
 	case CT_NUM:
 	case CT_SECS:
 	case CT_MB:
@@ -327,5 +347,5 @@ int conf_value_check(enum conf_key k, const char *text, uint64_t *ret_num, const
 uint64_t conf_value_num(enum conf_key k, const char *text)
 {
 	uint64_t v;
-	return conf_value_check(k, text, &v, NULL, NULL) ? UINT64_MAX : v;
+	return conf_value_check(k, text, &v, NULL) ? UINT64_MAX : v;
 }

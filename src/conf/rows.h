@@ -28,8 +28,10 @@ const char *conf_row_nearest(enum conf_section s, const char *name);
 /* Name of the file or line kind of a section: "slurm.conf", "NodeName lines of slurm.conf". */
 const char *conf_section_name(enum conf_section s);
 /* Is `text` a value of that key? *ret_num: its number, where the type has one. err says what would be right. A word that is known but does not work
- * is refused with -ESLURM_NOT_SUPPORTED. *ret_unknown (of WORDS with an open list): first unknown word, points into text, or NULL. */
-int conf_value_check(enum conf_key k, const char *text, uint64_t *ret_num, const char **ret_unknown, struct error *err);
+ * is refused with -ESLURM_NOT_SUPPORTED. */
+int conf_value_check(enum conf_key k, const char *text, uint64_t *ret_num, struct error *err);
+/* Calls `tell` for each word of a checked value that does nothing and should be told of: known, but without effect yet, or unknown (open lists). */
+void conf_words_doubt(enum conf_key k, const char *text, void (*tell)(const char *word, size_t len, bool known, void *arg), void *arg);
 /* The words of a list in the order and spelling of the row's range; NULL: none of them. malloc'd. */
 char *conf_words_canon(enum conf_key k, const char *text);
 /* The number of a text that was checked before. */

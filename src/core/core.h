@@ -34,7 +34,7 @@ struct core_params {
 	uint32_t first_job_id, max_job_id, max_job_count, max_array_size;
 	uint32_t min_job_age_sec, kill_wait_sec, slurmd_timeout_sec, resume_timeout_sec, inactive_limit_sec, wait_sec;
 	uint32_t over_time_limit_min, complete_wait_sec, batch_start_timeout_sec, unkillable_step_timeout_sec;
-	uint32_t max_step_count;
+	uint32_t max_step_count, max_tasks_per_node; /* of a step on a node; 0: no limit */
 	uint32_t return_to_service;       /* 0, 1, 2 */
 	uint32_t requeue_delay_sec;       /* after scontrol requeue: 120 in the reference, 0 with requeue_delay=0 */
 	bool job_requeue;                 /* JobRequeue */
@@ -50,12 +50,14 @@ struct core_params {
 	uint32_t bf_window_min, bf_resolution_sec, bf_max_job_test, bf_interval_sec;
 	uint32_t bf_reserve;              /* bf_job_part_count_reserve: this many jobs of a partition are promised a start; 0: the head of every shape */
 	uint32_t bf_order;                /* enum core_bf_order, bf_order=: among those that nothing is promised to (with bf_reserve) */
+	bool user_top;                    /* enable_user_top: users may use scontrol top */
 	bool place_fragment;              /* place_fragment: nodes in the order in which GPUs fragment least (pack.c) */
 	bool bf_plan_all;                 /* bf_plan=all: every job is promised a start, anew at each change */
 	uint32_t enforce_part_limits;     /* 0 NO, 1 ANY, 2 ALL */
 	bool kill_invalid_depend;
 	bool disable_root_jobs;
 	uint32_t def_time_limit_min;
+	uint64_t def_cpu_per_gpu, def_mem_per_gpu;                  /* where the partition has none; 0 none */
 	uint64_t def_mem_per_cpu, def_mem_per_node, max_mem_per_cpu, max_mem_per_node; /* MiB, 0 none */
 	bool prolog_ctld, epilog_ctld;    /* PrologSlurmctld, EpilogSlurmctld: the shell answers each FX_SCRIPT with an EV_SCRIPT_DONE */
 	bool prolog_alloc, prolog_nohold, prolog_force_requeue; /* PrologFlags: Alloc or what implies it, NoHold, ForceRequeueOnFail */

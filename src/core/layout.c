@@ -405,6 +405,16 @@ static int too_big(const struct core_job *j, const struct request *q, struct err
 	return error_set(err, ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE, "the allocation of job %u cannot hold the step: CPUs, GPUs or tasks on one node are too many", j->id);
 }
 
+/* MaxTasksPerNode. */
+static int tasks_check(const struct core *c, const struct core_job *j, const struct room *room, uint32_t n, struct error *err)
+{
+	uint32_t most = c->params.max_tasks_per_node;
+	for (uint32_t i = 0; most && i < n; i++)
+		if (room[i].tasks > most)
+			return error_set(err, ESLURM_INVALID_TASK_COUNT, "%u tasks on node %s, MaxTasksPerNode allows %u", room[i].tasks, node_at(c, j, room[i].at)->name, most);
+	return 0;
+}
+
 int layout_make(struct core *c, const struct core_job *j, struct step *s, const Pb__StepDesc *d, struct error *err)
 {
 	struct request q = { 0 };
@@ -423,6 +433,8 @@ int layout_make(struct core *c, const struct core_job *j, struct step *s, const 
 		s->rank = xcalloc(q.tasks + 1, sizeof *s->rank);
 		r = ranks_make(c, j, &q, room, n, s->rank, err);
 	}
+	if (r >= 0)
+		r = tasks_check(c, j, room, n, err);
 	if (r >= 0) {
 		s->tasks = q.tasks;
 		s->overlap = d->overlap;

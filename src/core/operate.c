@@ -214,7 +214,7 @@ static int operate_one(struct core *c, struct core_job *j, const struct core_eve
 	for (size_t i = 0; i < sizeof op_table / sizeof op_table[0]; i++) {
 		if (op_table[i].op != ev->job_op->op)
 			continue;
-		if ((j->uid != ev->by.uid || op_table[i].oper_only) && !ev->by.oper)
+		if ((j->uid != ev->by.uid || (op_table[i].oper_only && !(c->params.user_top && ev->job_op->op == PB__JOB_OP_REQ__OP__TOP))) && !ev->by.oper)
 			return error_set(err, op_table[i].other, op_table[i].oper_only ? "this is for operators (job %u)" : "job %u belongs to another user", j->id);
 		return op_table[i].fn(c, j, ev, err);
 	}

@@ -228,23 +228,23 @@ static void default_memory(const struct core *c, const struct core_part *p, Pb__
 	}
 }
 
-/* DefCpuPerGPU and DefMemPerGPU of the partition: "DefCpuPerGPU=4,DefMemPerGPU=1000". */
-static void default_per_gpu(const struct core_part *p, Pb__JobDesc *d, struct arena *a)
+/* The value of "DefCpuPerGPU=" in what a partition says, "DefCpuPerGPU=4,DefMemPerGPU=1000", else the cluster's; NULL: none. */
+static const char *per_gpu(const struct core_part *p, const char *key, uint64_t all, struct arena *a)
 {
-	static const struct { const char *key; bool mem; } row[] = { { "DefCpuPerGPU=", false }, { "DefMemPerGPU=", true } };
+	const char *s = p->rec->job_defaults ? strcasestr(p->rec->job_defaults, key) : NULL;
+	if (s)
+		return arena_printf(a, "gres/gpu:%.*s", (int)strcspn(s + strlen(key), ","), s + strlen(key));
+	return all ? arena_printf(a, "gres/gpu:%llu", (unsigned long long)all) : NULL;
+}
+
+static void default_per_gpu(const struct core *c, const struct core_part *p, Pb__JobDesc *d, struct arena *a)
+{
 	bool gpus = (d->tres_per_job && strstr(d->tres_per_job, "gpu")) || (d->tres_per_node && strstr(d->tres_per_node, "gpu")) ||
 		(d->tres_per_task && strstr(d->tres_per_task, "gpu"));
-	for (size_t i = 0; gpus && p->rec->job_defaults && i < 2; i++) {
-		const char *s = strcasestr(p->rec->job_defaults, row[i].key);
-		if (!s)
-			continue;
-		s += strlen(row[i].key);
-		char *v = arena_printf(a, "gres/gpu:%.*s", (int)strcspn(s, ","), s);
-		if (row[i].mem && !d->mem_per_tres && !d->has_mem_per_cpu && !d->has_mem_per_node)
-			d->mem_per_tres = v;
-		if (!row[i].mem && !d->cpus_per_tres && !d->has_cpus_per_task)
-			d->cpus_per_tres = v;
-	}
+	if (gpus && !d->mem_per_tres && !d->has_mem_per_cpu && !d->has_mem_per_node)
+		d->mem_per_tres = (char *)(uintptr_t)per_gpu(p, "DefMemPerGPU=", c->params.def_mem_per_gpu, a);
+	if (gpus && !d->cpus_per_tres && !d->has_cpus_per_task)
+		d->cpus_per_tres = (char *)(uintptr_t)per_gpu(p, "DefCpuPerGPU=", c->params.def_cpu_per_gpu, a);
 }
 
 /* More memory a CPU than MaxMemPerCPU: the job gets CPUs for it instead (slurm.conf(5)). */
@@ -278,7 +278,7 @@ int submit_defaults(struct core *c, Pb__JobDesc *d, struct arena *a, struct erro
 		str_add_sep(&names, ",", part[i]->rec->name);
 	d->partition = arena_strdup(a, names.data);
 	str_fini(&names);
-	default_per_gpu(part[0], d, a);
+	default_per_gpu(c, part[0], d, a);
 	license_per_task(d, a);
 	default_memory(c, part[0], d);
 	memory_takes_cpus(c, part[0], d);

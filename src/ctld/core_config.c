@@ -119,6 +119,7 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->batch_start_timeout_sec = num(c, CONF_BatchStartTimeout);
 	p->unkillable_step_timeout_sec = num(c, CONF_UnkillableStepTimeout);
 	p->max_step_count = num(c, CONF_MaxStepCount);
+	p->max_tasks_per_node = num(c, CONF_MaxTasksPerNode);
 	p->return_to_service = num(c, CONF_ReturnToService);
 	p->requeue_delay_sec = sched_opt(c, "requeue_delay", 120);
 	p->job_requeue = conf_num(c, CONF_JobRequeue) != 0;
@@ -134,6 +135,7 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->max_switch_wait_sec = sched_opt(c, "max_switch_wait", 300);
 	p->topo_optional = conf_has(c, CONF_TopologyParam, "TopoOptional");
 	p->dragonfly = conf_has(c, CONF_TopologyParam, "Dragonfly");
+	p->user_top = conf_has(c, CONF_SchedulerParameters, "enable_user_top");
 	p->place_fragment = conf_has(c, CONF_SchedulerParameters, "place_fragment");
 	p->bf_plan_all = str_eq_nocase(conf_opt(c, CONF_SchedulerParameters, "bf_plan", word, sizeof word), "all");
 	p->enforce_part_limits = enforce_limits(c);
@@ -141,6 +143,8 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->disable_root_jobs = conf_bool(c, CONF_DisableRootJobs);
 	p->def_mem_per_cpu = mem(c, CONF_DefMemPerCPU);
 	p->def_mem_per_node = mem(c, CONF_DefMemPerNode);
+	p->def_cpu_per_gpu = num_or_0(c, CONF_DefCpuPerGPU);
+	p->def_mem_per_gpu = mem(c, CONF_DefMemPerGPU);
 	p->max_mem_per_cpu = mem(c, CONF_MaxMemPerCPU);
 	p->max_mem_per_node = mem(c, CONF_MaxMemPerNode);
 	prolog_params(c, p);

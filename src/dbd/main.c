@@ -77,12 +77,23 @@ static void do_send(struct dbd *d, struct wire_req *r)
 
 static bool is_operator(const struct dbd *d, const struct wire_identity *id) { return id->uid == 0 || id->uid == d->slurm_uid; }
 
+/* MaxQueryTimeRange: does the question of an ordinary user span more? Named jobs may be asked for whenever they were. */
+static bool too_wide(const struct dbd *d, const Pb__DbdJobsReq *q)
+{
+	uint64_t most_min = conf_num(d->conf, CONF_Dbd_MaxQueryTimeRange), end = q->has_end && q->end ? q->end : (uint64_t)time(NULL);
+	return most_min < UINT64_MAX / 60 && most_min && !q->n_id && end > q->start && end - q->start > most_min * 60;
+}
+
 static void do_jobs(struct dbd *d, struct wire_req *r)
 {
 	const struct wire_identity *id = wire_req_identity(r);
 	struct query_result res;
 	struct error err = { 0 };
 	bool private = conf_has(d->conf, CONF_Dbd_PrivateData, "jobs") && !is_operator(d, id);
+	if (!is_operator(d, id) && too_wide(d, (const Pb__DbdJobsReq *)wire_req_msg(r))) {
+		wire_reply_error(r, -EINVAL, "Too wide of a date range in query");
+		return;
+	}
 	int rc = query_jobs(d->db, (const Pb__DbdJobsReq *)wire_req_msg(r), private ? id->uid : UINT32_MAX, &res, &err);
 	if (rc) {
 		wire_reply_error(r, rc, err.line);

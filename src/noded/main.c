@@ -120,7 +120,7 @@ int noded_load_conf(struct noded *n, struct error *err)
 	if (n->gres_problem)
 		log_error("%s", n->gres_problem);
 	log_setup(n);
-	health_start(n);
+	health_configure(n);
 	log_debug("configuration read from %s", conf_path(conf));
 	return 0;
 }
@@ -143,6 +143,7 @@ static int start(struct noded *n, struct error *err)
 	if (!n->opt.clean)
 		jobs_launch_again(n);
 	cgroup_sweep(n);
+	health_start(n);
 	registration_start(n);
 	return 0;
 }

@@ -104,6 +104,9 @@ int place_take(struct noded *n, struct error *err)
 	if (access(n->stepd_path, X_OK) < 0)
 		return error_set(err, errno, "%s: %s; slurmd needs it to run anything", n->stepd_path, strerror(errno));
 	cgroup_take(n);
+	const struct passwd *want = getpwnam(conf_str(n->conf, CONF_SlurmdUser));
+	if (!want || want->pw_uid != geteuid())
+		log_info("SlurmdUser is %s; slurmd runs as the user that started it, uid %u", conf_str(n->conf, CONF_SlurmdUser), (unsigned)geteuid());
 	return 0;
 }
 

@@ -86,6 +86,8 @@ void settings_fill(const struct noded *n, Pb__StepdStart *start)
 	plugins_fill(n, start);
 	topology_fill(n, start);
 	setting_add_num(start, "UnkillableStepTimeout", conf_num(n->conf, CONF_UnkillableStepTimeout));
+	if (conf_num(n->conf, CONF_JobFileAppend))
+		setting_add(start, "JobFileAppend", "yes");
 	setting_add_num(start, "MinRAMSpace", conf_num(n->conf, CONF_Cgroup_MinRAMSpace));
 	setting_add_num(start, "RealMemory", n->self->real_memory ? n->self->real_memory : n->hw.memory_mb);
 	if (n->cgroup) {

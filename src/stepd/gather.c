@@ -64,7 +64,7 @@ static uint64_t proc_rss(const struct step *s, const char *dir, uint64_t pages)
 		free(text);
 		return pss;
 	}
-	if (has_param(s, "NoShare")) {
+	if (has_param(s, "NoShared")) {
 		char *text = contain_read(dir, "statm");
 		if (text && sscanf(text, "%*u %llu %llu", &resident, &shared) == 2)
 			pages = resident > shared ? resident - shared : 0;
@@ -242,7 +242,7 @@ void gather_ended(struct step *s, struct task *t, const struct rusage *usage)
 	struct proc p = { .user_usec = usec(&usage->ru_utime), .sys_usec = usec(&usage->ru_stime) };
 	p.used[USAGE_CPU] = p.user_usec + p.sys_usec;
 	if (!by_cgroup(s)) {
-		p.used[USAGE_RSS] = has_param(s, "UsePss") || has_param(s, "NoShare") ? 0 : (uint64_t)usage->ru_maxrss * 1024;
+		p.used[USAGE_RSS] = has_param(s, "UsePss") || has_param(s, "NoShared") ? 0 : (uint64_t)usage->ru_maxrss * 1024;
 		p.used[USAGE_PAGES] = (uint64_t)usage->ru_majflt;
 	}
 	task_take(t, &p);

@@ -17,6 +17,30 @@
 #define GPUS_MAX 1024
 static const char *const visible[] = { "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK" };
 
+/* Is that variable wanted? Flags of gres.conf name some; where they name none it is all of them. */
+static bool is_wanted(const struct step *s, size_t variable)
+{
+	static const char *const flag[] = { "nvidia_gpu_env", "opencl_env", "amd_gpu_env", "intel_gpu_env" };
+	bool named = false;
+	for (size_t i = 0; i < s->start->n_gres; i++) {
+		const char *flags = strcmp(s->start->gres[i]->name, "gpu") ? NULL : s->start->gres[i]->flags;
+		if (flags && strcasestr(flags, flag[variable]))
+			return true;
+		named = named || (flags && (strcasestr(flags, "_gpu_env") || strcasestr(flags, "opencl_env")));   /* also no_gpu_env */
+	}
+	return !named;
+}
+
+static void visible_set(const struct step *s, struct envlist *e, const char *text)
+{
+	for (size_t i = 0; i < sizeof visible / sizeof *visible; i++) {
+		if (is_wanted(s, i))
+			envlist_set(e, visible[i], text);
+		else
+			envlist_unset(e, visible[i]);
+	}
+}
+
 /* Device indexes of all "gpu" entries in a list, ascending. Returns how many; *ret_count counts devices without index too. */
 static size_t devices(Pb__GresAlloc **list, size_t n, uint32_t *ret, uint64_t *ret_count)
 {
@@ -157,10 +181,10 @@ void gpus_batch(const struct step *s, struct envlist *e)
 	const Pb__NodeAlloc *part = step_job_part(s);
 	uint32_t dev[GPUS_MAX];
 	uint64_t count;
-	size_t n = part && contain_hides_devices(s) ? devices(part->gres, part->n_gres, dev, &count) : 0;
+	size_t n = part ? devices(part->gres, part->n_gres, dev, &count) : 0;
 	char *text = n ? visible_text(s, dev, n, dev, n) : NULL;
-	for (size_t i = 0; text && i < sizeof visible / sizeof *visible; i++)
-		envlist_set(e, visible[i], text);
+	if (text)
+		visible_set(s, e, text);
 	free(text);
 }
 
@@ -190,8 +214,7 @@ void gpus_env(const struct step *s, const struct task *t, struct envlist *e)
 	char *text = list_text(bind ? mine : step, k);
 	envlist_set(e, "SLURM_STEP_GPUS", text);
 	char *seen = visible_text(s, bind ? mine : step, k, step, n);
-	for (size_t i = 0; i < sizeof visible / sizeof *visible; i++)
-		envlist_set(e, visible[i], seen);
+	visible_set(s, e, seen);
 	free(seen);
 	if (bind) {
 		envlist_setf(e, "SLURMD_TRES_BIND", "gres/gpu:%s", bind);

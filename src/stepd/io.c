@@ -53,7 +53,8 @@ static void child_fail(struct step *s, const char *which, const char *path, int 
 static void batch_child(struct step *s)
 {
 	char *in, *out, *err;
-	bool append = s->cred->job->desc && s->cred->job->desc->open_append;
+	const Pb__JobDesc *d = s->cred->job->desc;
+	bool append = d && d->has_open_append ? d->open_append : step_conf(s, "JobFileAppend") != NULL;
 	names_batch(s, &in, &out, &err);
 	int fd = open(in, O_RDONLY | O_NOCTTY);
 	if (fd < 0)

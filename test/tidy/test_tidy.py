@@ -138,6 +138,64 @@ def test_tables_say_what_their_rows_are():
     assert not bad, bad
 
 
+# Words that are told from the others of their key without being named.
+WORDS_READ_OTHERWISE = [
+    "JobAcctGatherType=jobacct_gather/linux",                                           # what is neither cgroup nor none
+    "PriorityType=priority/basic", "SchedulerType=sched/builtin",                       # not the other one
+    "ProctrackType=proctrack/linuxproc", "ProctrackType=proctrack/pgid",                # without cgroups
+    "CgroupPlugin=cgroup/v2", "Flags=no_gpu_env",                                       # not disabled; a flag that names no variable
+    "SelectTypeParameters=CR_CPU", "SelectTypeParameters=CR_CPU_Memory",                # parts: CR_Core, CR_Socket, Memory
+    "SelectTypeParameters=CR_Socket_Memory", "SelectTypeParameters=CR_Memory",
+    "PreemptMode=GANG", "PreemptMode=WITHIN", "PreemptMode=GANG", "PreemptMode=WITHIN",  # whatever is neither CANCEL nor REQUEUE is refused
+]
+CONF_ROW = re.compile(r'^CONF_KEY\((\w+), (\w+), "([^"]*)", (\w+), "([^"]*)", "([^"]*)", (\w+), (\w+), (\w+), "([^"]*)"\)$', re.M)
+
+
+def conf_rows():
+    text = read(os.path.join(ROOT, "tables", "config.def"))
+    rows = [dict(zip(("sym", "section", "key", "type", "default", "range", "show", "apply", "status", "doc"), found)) for found in CONF_ROW.findall(text)]
+    assert len(rows) == len(re.findall(r"^CONF_KEY\(", text, re.M)) > 500, "a row that this test cannot read"
+    return rows
+
+
+def readers():
+    """All that is shipped but what only prints the configuration."""
+    return "\n".join(read(path) for path in sources() if not path.endswith("_test.c") and path != os.path.join(SRC, "conf", "show.c"))
+
+
+def words(row):
+    """Words of a row's range that are said to work."""
+    return [w.rstrip("=") for w in row["range"].split("|") if w and w[0] not in "!?~*"] if row["type"] in ("ONE", "WORDS") else []
+
+
+def choice(row):
+    """Is there more than one value that would make a difference?"""
+    return row["type"] not in ("ONE", "WORDS") or len(words(row)) > 1
+
+
+def test_each_configuration_key_that_works_is_read():
+    """Nothing accepted and ignored: a key that only `scontrol show config` knows is HARMLESS (its row says why), WARN or TODO."""
+    used = set(re.findall(r"\bCONF_(\w+)", readers()))
+    idle = [r["key"] for r in conf_rows() if r["status"] == "WORKS" and r["section"] != "SHOW" and choice(r) and r["sym"] not in used]
+    assert not idle, f"marked WORKS, but nothing reads them: {idle}"
+
+
+def test_each_word_of_a_key_that_works_is_read():
+    """A word of a list that nothing looks for is ~harmless, ?told or !refused. The plain choice (the default, none) needs no code."""
+    text = readers().lower()
+    idle = []
+    for row in conf_rows():
+        if row["status"] == "WORKS" and choice(row):
+            plain = {row["default"].lower(), "none", "off", "no"}
+            idle += [f"{row['key']}={w}" for w in words(row) if w.lower() not in plain and not re.search(r'["/|=]%s["=/]' % re.escape(w.lower().split("/")[-1]), text)]
+    assert sorted(idle) == sorted(WORDS_READ_OTHERWISE), "not looked for by name, or (in the list of this test) found now"
+
+
+def test_harmless_keys_say_why():
+    bad = [r["key"] for r in conf_rows() if r["status"] == "HARMLESS" and not re.search(r"[;:]|long gone|^now |^only ", r["doc"])]
+    assert not bad, f"HARMLESS without the reason (after a semicolon) why nothing depends on them: {bad}"
+
+
 def test_nothing_names_a_workplace():
     out = subprocess.run(["git", "grep", "-nIE", r"/work/|\.library|shared/(bench|reference|design|mission)", "--", ".", ":!test/tidy"], cwd=ROOT, capture_output=True, text=True).stdout
     assert not out, out
