@@ -170,8 +170,10 @@ GET(time_left)
 		str_add(out, f->absent);
 	else if (left == INT64_MAX)
 		str_add(out, "UNLIMITED");
+	else if (left < 0)
+		str_add(out, "INVALID");
 	else
-		put_secs_short(out, left > 0 ? (uint64_t)left : 0);
+		put_secs_short(out, (uint64_t)left);
 }
 GET(tres_alloc)
 {

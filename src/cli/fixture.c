@@ -429,13 +429,24 @@ static void jobs_many(size_t n)
 	jobs_write(list, n);
 }
 
+/* One that runs two minutes beyond its limit. */
+static void job_over(void)
+{
+	struct job *j = job_new(1000, xstrdup("over"), "sbatch -t 60 over.sbatch");
+	SET(&j->r, time_limit_min, 60);
+	job_state(j, PB__JOB_STATE__RUNNING, T0 - 62 * 60, 0, REASON_NONE);
+	jobs_write(&j, 1);
+}
+
 int main(int argc, char **argv)
 {
 	struct job *small[16];
 	if (argc < 2)
 		return 2;
 	dir = argv[1];
-	if (argc > 2)
+	if (argc > 2 && !strcmp(argv[2], "over"))
+		job_over();
+	else if (argc > 2)
 		jobs_many(strtoul(argv[2], NULL, 10));
 	else
 		jobs_write(small, jobs_small(small));

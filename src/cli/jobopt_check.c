@@ -303,6 +303,26 @@ static int hostfile_take(struct jobopt *o, struct error *err)
 	return 0;
 }
 
+/* --nodelist names the least there shall be: all of its nodes, up to the maximum of --nodes. A step's nodes are slurmctld's affair. */
+static void nodes_raise(struct jobopt *o)
+{
+	Pb__JobDesc *d = o->desc;
+	struct hostlist hl = HOSTLIST_INIT;
+	if (o->jobid || !d->req_nodes || o->arbitrary_hosts || hostlist_add(&hl, d->req_nodes, NULL) < 0)
+		return;
+	hostlist_uniq(&hl);
+	uint32_t named = (uint32_t)hl.count;
+	hostlist_fini(&hl);
+	if (d->has_min_nodes && d->has_max_nodes && named > d->max_nodes)
+		named = d->max_nodes;
+	if (d->has_min_nodes && d->has_num_tasks && named > d->num_tasks)
+		named = d->num_tasks;
+	if (named > (d->has_min_nodes ? d->min_nodes : 1)) {
+		d->has_min_nodes = true;
+		d->min_nodes = named;
+	}
+}
+
 int jobopt_check(struct jobopt *o, struct error *err)
 {
 	int rc = 0;
@@ -322,6 +342,7 @@ int jobopt_check(struct jobopt *o, struct error *err)
 	if (rc < 0)
 		return rc;
 	gpu_derive(o);
+	nodes_raise(o);
 	nodes_lower(o);
 	bool one_thread = str_eq_nocase(o->desc->hint, "nomultithread") || str_eq_nocase(o->desc->hint, "compute_bound");
 	if (one_thread && !o->desc->has_threads_per_core) {

@@ -182,6 +182,8 @@ Pb__StepDesc *jobopt_to_step(const struct jobopt *o, uint32_t job_id, const char
 		step_for_launcher(s, o->desc);
 	else
 		step_copy_sizes(s, o->desc);
+	if (!o->jobid && !o->arbitrary_hosts) /* a job of its own got what it could of these */
+		xfree(s->req_nodes);
 	s->job_id = job_id;
 	s->name = o->desc->name ? xstrdup(o->desc->name) : command ? base_name(command) : NULL;
 	s->submit_line = xstrdup_null(o->submit_line);

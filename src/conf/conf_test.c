@@ -171,7 +171,7 @@ static void faults(void **state)
 	bad(BASE, "Name=gpu File=/dev/nvidia[0-7] Count=4\n", "gres.conf:1:38: Count=4, but File names 8 devices");
 	bad(BASE, "NodeName=a Type=x\n", "gres.conf:1:10: Name is missing");
 	bad(BASE "GresTypes=gpu\nNodeName=a Gres=gpu:1\n", "Name=gpu File=/dev/x Cores=4\n", "gres.conf:1:28: Cores=4: node a has cores 0-0: id list \"4\": a number that is too large at position 1");
-	bad(BASE, "AutoDetect=amdgpu\n", "gres.conf:1:12: AutoDetect: \"amdgpu\" is none of nvml, nvidia, off, full");
+	bad(BASE, "AutoDetect=amdgpu\n", "gres.conf:1:12: AutoDetect: \"amdgpu\" is none of nvml, nvidia, off, full"); /* case 83 */
 }
 
 /* Rows that do not work yet: these numbers only fall. */

@@ -334,6 +334,7 @@ int config_apply(struct core *c, const struct core_event *ev, struct error *err)
 	c->configured = true;
 	for (uint32_t i = 0; i < c->node_n; i++)
 		node_refresh(c, c->node[i]);
+	life_purge(c);
 	shape_refresh_all(c);
 	for (uint64_t cur = 0;;) {
 		struct core_job *j = (struct core_job *)core_job_next(c, &cur);

@@ -185,6 +185,8 @@ void core_step(struct core *c, const struct core_event *ev, struct effects *fx)
 	if (ev->time_ms > c->now_ms)
 		c->now_ms = ev->time_ms; /* a clock set back does not turn time back in here */
 	c->fx = fx;
+	c->ended = ev->ended;
+	c->ended_n = ev->ended_n;
 	c->restoring = ev->type == EV_RESTORE_JOB || ev->type == EV_RESTORE_NODE || ev->type == EV_RESTORE_RESV;
 	event_table[ev->type](c, ev);
 	if (!c->restoring && c->resv_look)
@@ -194,5 +196,7 @@ void core_step(struct core *c, const struct core_event *ev, struct effects *fx)
 	if (!c->restoring)
 		timer_ask(c);
 	c->restoring = false;
+	c->ended = NULL;
+	c->ended_n = 0;
 	c->fx = NULL;
 }

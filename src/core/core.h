@@ -104,12 +104,17 @@ enum core_event_type {
 /* `groups`: names of all the user's groups, comma separated (for AllowGroups); NULL: only `group` is known. */
 struct core_caller { uint32_t uid, gid; bool oper, admin; const char *user, *group, *groups; };
 
+/* What accounting says of a job, or of one task of an array, that the core has forgotten and a submission or update is to depend on. */
+struct core_ended { uint32_t job_id, task; bool has_task; uint32_t state, start_sec; };
+
 struct core_event {
 	enum core_event_type type;
 	uint64_t time_ms;                 /* since the epoch; never backwards */
 	uint64_t token;                   /* returned in FX_REPLY; 0: nobody waits */
 	bool more;                        /* another event follows at once: the pass over the queue waits for it */
 	struct core_caller by;
+	const struct core_ended *ended;   /* of EV_SUBMIT, EV_JOB_UPDATE */
+	size_t ended_n;
 	union {
 		struct { const struct core_params *params; Pb__NodeRecord **node; size_t nodes; Pb__PartitionRecord **part; size_t parts; Pb__TopologyRecord **topo; size_t topos; } config;
 		struct { const void *data; size_t len; } restore;     /* encoded JobRecord / NodeRecord */
@@ -196,6 +201,8 @@ struct core_job;
 struct core_node;
 struct core_part;
 const struct core_job *core_job_find(const struct core *c, uint32_t job_id);
+/* Was this id given to a job (or array) once, of which nothing is known any more? */
+bool core_job_forgotten(const struct core *c, uint32_t job_id);
 /* Jobs in order of id; cursor starts at 0. NULL at the end. */
 const struct core_job *core_job_next(const struct core *c, uint64_t *cursor);
 uint32_t core_job_id(const struct core_job *j);

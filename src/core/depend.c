@@ -1,8 +1,9 @@
 /* depend.c - dependencies: a job waits for others, and is looked at again when one of them starts or ends
- * Each term is settled once (met, or can never be met) and stays so; terms on jobs the core has forgotten were settled before. A job that is
- * depended on keeps a list of who waits, so the end of a job costs as much as it has dependants. */
+ * Each term is settled once (met, or can never be met) and stays so; terms on jobs the core has forgotten were settled before, or by what
+ * accounting says of them. A job that is depended on keeps a list of who waits, so the end of a job costs as much as it has dependants. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/state.h"
 #include "model/depend.h"
@@ -65,6 +66,7 @@ static uint8_t settle_final(uint32_t kind, uint32_t state)
 
 static uint8_t settle_job(struct core *c, struct depend_ref *t, const struct core_job *o)
 {
+	t->until_sec = 0;
 	if (t->kind == DEPEND_AFTER && o->start && o->state != PB__JOB_STATE__PENDING) {
 		uint64_t from = (uint64_t)o->start + t->delay_sec;
 		if (from <= now_sec(c))
@@ -81,6 +83,7 @@ static uint8_t settle_array(struct core *c, struct depend_ref *t, struct array *
 {
 	bool failed = a->failed_gone > 0;
 	uint32_t latest = 0;
+	t->until_sec = 0;
 	if (a->head)
 		return TERM_WAITS;
 	for (uint32_t i = 0; i < a->size; i++) {
@@ -131,16 +134,14 @@ static uint8_t settle(struct core *c, struct core_job *j, struct depend_ref *t)
 	if (t->kind == DEPEND_SINGLETON)
 		return settle_singleton(c, j, t);
 	struct array *a = array_find(c, t->job_id);
-	if (!a) {
-		struct core_job *o = job_find(c, t->job_id);
-		return o ? settle_job(c, t, o) : TERM_MET;
-	}
-	if (!t->has_task)
+	if (a && !t->has_task)
 		return settle_array(c, t, a);
-	const struct core_job *o = array_task(c, t->job_id, t->task);
-	if (!o)
-		return a->head && a->head->tasks && bitset_has(a->head->tasks, t->task) ? TERM_WAITS : TERM_MET;
-	return settle_job(c, t, o);
+	const struct core_job *o = a ? array_task(c, t->job_id, t->task) : job_find(c, t->job_id);
+	if (o)
+		return settle_job(c, t, o);
+	if (a && a->head && a->head->tasks && bitset_has(a->head->tasks, t->task))
+		return TERM_WAITS;
+	return t->until_sec > now_sec(c) ? TERM_WAITS : TERM_MET;
 }
 
 uint32_t depend_wait(struct core *c, struct core_job *j)
@@ -151,12 +152,11 @@ uint32_t depend_wait(struct core *c, struct core_job *j)
 		return REASON_NONE;
 	for (uint32_t i = 0; i < x->dep_n; i++) {
 		struct depend_ref *t = &x->dep[i];
-		t->until_sec = 0;
 		if (t->state == TERM_WAITS)
 			t->state = settle(c, j, t);
 		met += t->state == TERM_MET;
 		never += t->state == TERM_NEVER;
-		until = t->until_sec && (!until || t->until_sec < until) ? t->until_sec : until;
+		until = t->state == TERM_WAITS && t->until_sec && (!until || t->until_sec < until) ? t->until_sec : until;
 	}
 	if (met == x->dep_n || (x->dep_any && met)) {
 		depend_clear(c, j);
@@ -181,17 +181,49 @@ uint32_t depend_wait(struct core *c, struct core_job *j)
 
 /* --- setting and clearing --------------------------------------------------------------------- */
 
+/* What is known of a job that is forgotten: its end, or of an array the worst end of its tasks. */
+static bool settle_ended(const struct core *c, const struct depend_term *t, struct depend_ref *ret)
+{
+	bool found = false, failed = false;
+	uint32_t latest = 0;
+	for (size_t i = 0; i < c->ended_n; i++) {
+		const struct core_ended *e = &c->ended[i];
+		if (e->job_id != t->job_id || (t->has_task && (!e->has_task || e->task != t->task)))
+			continue;
+		found = true;
+		failed = failed || e->state != PB__JOB_STATE__COMPLETED;
+		latest = e->start_sec > latest ? e->start_sec : latest;
+	}
+	if (!found)
+		return false;
+	ret->state = t->kind == DEPEND_AFTER ? TERM_WAITS : settle_final(t->kind, failed ? PB__JOB_STATE__FAILED : PB__JOB_STATE__COMPLETED);
+	ret->until_sec = latest + t->delay_sec;
+	return true;
+}
+
+/* aftercorr: task k waits for task k alone. */
+static void term_own_task(const struct core *c, struct depend_ref *r, uint32_t task)
+{
+	struct depend_term t = { .kind = r->kind, .job_id = r->job_id, .has_task = true, .task = task };
+	r->has_task = true;
+	r->task = task;
+	settle_ended(c, &t, r);
+}
+
 static int term_check(struct core *c, const struct core_job *j, const struct depend_term *t, struct error *err)
 {
+	struct depend_ref known;
+	const struct array *a = array_find(c, t->job_id);
 	if (t->kind == DEPEND_AFTERBURSTBUFFER)
 		return error_set(err, ESLURM_DEPENDENCY, "afterburstbuffer is not supported: there are no burst buffers");
 	if (t->kind == DEPEND_SINGLETON)
 		return 0;
 	if (t->job_id == j->id)
 		return error_set(err, ESLURM_DEPENDENCY, "job %u cannot depend on itself", j->id);
-	if (!job_find(c, t->job_id) && !array_find(c, t->job_id))
+	if (!a && settle_ended(c, t, &known))
+		return 0;
+	if (!a && !job_find(c, t->job_id))
 		return error_set(err, ESLURM_DEPENDENCY, "job %u, which it is to depend on, is not known", t->job_id);
-	const struct array *a = array_find(c, t->job_id);
 	if (t->has_task && (!a || t->task >= a->size))
 		return error_set(err, ESLURM_DEPENDENCY, "job %u has no task %u", t->job_id, t->task);
 	return 0;
@@ -210,39 +242,54 @@ static bool reaches(const struct core *c, uint32_t from, uint32_t to, uint32_t *
 	return false;
 }
 
-int depend_set(struct core *c, struct core_job *j, const char *text, struct error *err)
+static int terms_check(struct core *c, const struct core_job *j, const struct depend *d, struct error *err)
 {
-	struct depend d = DEPEND_INIT;
-	int r = depend_parse(text, &d, err);
-	for (size_t i = 0; r >= 0 && i < d.count; i++) {
+	int r = 0;
+	for (size_t i = 0; r >= 0 && i < d->count; i++) {
 		uint32_t left = 1000;
-		r = term_check(c, j, &d.term[i], err);
-		if (r >= 0 && d.term[i].job_id > j->id && reaches(c, d.term[i].job_id, j->id, &left))
-			r = error_set(err, ESLURM_DEPENDENCY, "job %u waits for job %u already", d.term[i].job_id, j->id);
+		r = term_check(c, j, &d->term[i], err);
+		if (r >= 0 && d->term[i].job_id > j->id && reaches(c, d->term[i].job_id, j->id, &left))
+			r = error_set(err, ESLURM_DEPENDENCY, "job %u waits for job %u already", d->term[i].job_id, j->id);
 	}
-	if (r < 0) {
-		depend_fini(&d);
-		return r;
-	}
+	return r;
+}
+
+static struct depend_ref term_take(const struct core *c, const struct core_job *j, const struct depend_term *t)
+{
+	struct depend_ref r = { .kind = t->kind, .job_id = t->job_id, .task = t->task, .has_task = t->has_task, .delay_sec = t->delay_sec };
+	if (t->kind != DEPEND_SINGLETON && !array_find(c, t->job_id) && !job_find(c, t->job_id))
+		settle_ended(c, t, &r);
+	if (t->kind == DEPEND_AFTERCORR && j->task != UINT32_MAX)
+		term_own_task(c, &r, j->task);
+	return r;
+}
+
+static void terms_take(struct core *c, struct core_job *j, const struct depend *d)
+{
 	depend_clear(c, j);
-	struct job_extra *x = d.count ? job_x(j) : j->x;
-	for (size_t i = 0; i < d.count; i++) {
-		const struct depend_term *t = &d.term[i];
+	struct job_extra *x = d->count ? job_x(j) : j->x;
+	for (size_t i = 0; i < d->count; i++) {
 		x->dep = xrealloc(x->dep, (i + 1) * sizeof *x->dep);
-		x->dep[i] = (struct depend_ref){ .kind = t->kind, .job_id = t->job_id, .task = t->task, .has_task = t->has_task, .delay_sec = t->delay_sec };
+		x->dep[i] = term_take(c, j, &d->term[i]);
 		x->dep_n = (uint32_t)i + 1;
-		if (t->kind == DEPEND_AFTERCORR && j->task != UINT32_MAX) {
-			x->dep[i].has_task = true;
-			x->dep[i].task = j->task;
-		}
-		struct dep_waiter **list = t->kind == DEPEND_SINGLETON ? NULL : waiters_of(c, &x->dep[i]);
+		struct dep_waiter **list = x->dep[i].kind == DEPEND_SINGLETON ? NULL : waiters_of(c, &x->dep[i]);
 		if (list)
 			waiter_add(list, j);
 	}
 	if (x)
-		x->dep_any = d.any;
+		x->dep_any = d->any;
+}
+
+int depend_set(struct core *c, struct core_job *j, const char *text, struct error *err)
+{
+	struct depend d = DEPEND_INIT;
+	int r = depend_parse(text, &d, err);
+	if (r >= 0)
+		r = terms_check(c, j, &d, err);
+	if (r >= 0)
+		terms_take(c, j, &d);
 	depend_fini(&d);
-	return 0;
+	return r;
 }
 
 void depend_clear(struct core *c, struct core_job *j)
@@ -272,23 +319,19 @@ void depend_copy(struct core *c, const struct core_job *from, struct core_job *t
 	y->dep_n = x->dep_n;
 	y->dep_any = x->dep_any;
 	for (uint32_t i = 0; i < y->dep_n; i++) {
-		if (y->dep[i].kind == DEPEND_AFTERCORR) {
-			y->dep[i].has_task = true;
-			y->dep[i].task = to->task;
-		}
+		if (y->dep[i].kind == DEPEND_AFTERCORR)
+			term_own_task(c, &y->dep[i], to->task);
 		struct dep_waiter **list = waiters_of(c, &y->dep[i]);
 		if (list)
 			waiter_add(list, to);
 	}
 }
 
-void depend_own_task(struct core_job *j)
+void depend_own_task(const struct core *c, struct core_job *j)
 {
 	for (uint32_t i = 0; j->x && i < j->x->dep_n; i++)
-		if (j->x->dep[i].kind == DEPEND_AFTERCORR) {
-			j->x->dep[i].has_task = true;
-			j->x->dep[i].task = j->task;
-		}
+		if (j->x->dep[i].kind == DEPEND_AFTERCORR)
+			term_own_task(c, &j->x->dep[i], j->task);
 }
 
 bool depend_by_task(const struct core_job *j)
@@ -342,20 +385,32 @@ char *depend_left(const struct core *c, const struct core_job *j)
 	return s.len ? str_take(&s) : xstrdup("");
 }
 
-/* From "afterok:5(unfulfilled),afterany:6(unfulfilled)" of a stored record. */
+/* From "afterok:5(failed),afterany:6(unfulfilled)" of a stored record. Jobs that are forgotten since: what failed can never be met, what was
+ * open is dropped, as if it had ended well. */
 void depend_restore(struct core *c, struct core_job *j, const char *left)
 {
-	struct str s = STR_INIT;
+	struct depend d = DEPEND_INIT;
 	struct error err = { 0 };
+	struct str s = STR_INIT;
+	uint8_t *state = xcalloc(strlen(left) + 1, 1);
+	size_t n = 0;
 	for (const char *p = left; *p; p++) {
-		if (*p == '(')
-			p += strcspn(p, ")");
-		else
+		if (*p != '(') {
 			str_add_c(&s, *p);
+			continue;
+		}
+		state[n++] = !strncmp(p, "(failed", 7) ? TERM_NEVER : TERM_WAITS;
+		p += strcspn(p, ")");
 		if (!*p)
 			break;
 	}
-	if (depend_set(c, j, s.data, &err) < 0) /* what it waited for is forgotten: as if it had ended well */
-		fx_log(c, LOG_L_INFO, "job %u: dependency \"%s\" is dropped: %s", j->id, s.data, err.line);
+	if (depend_parse(s.data ? s.data : "", &d, &err) < 0)
+		fx_log(c, LOG_L_ERROR, "job %u: its stored dependency \"%s\" cannot be read: %s", j->id, left, err.line);
+	else
+		terms_take(c, j, &d);
+	for (uint32_t i = 0; j->x && i < j->x->dep_n && i < n; i++)
+		j->x->dep[i].state = state[i];
+	free(state);
 	str_fini(&s);
+	depend_fini(&d);
 }

@@ -157,7 +157,7 @@ static void end_list_add(struct core *c, struct core_job *j)
 	j->end_next = NULL;
 	*(c->end_last ? &c->end_last->end_next : &c->end_first) = j;
 	c->end_last = j;
-	if (!j->end_prev)
+	if (!j->end_prev && c->params.min_job_age_sec)
 		timer_add_single(c, (j->end + c->params.min_job_age_sec) * 1000ull, TIMER_PURGE, &c->purge_ms);
 }
 
@@ -618,9 +618,12 @@ void job_timer(struct core *c, struct core_job *j)
 	job_end(c, j, PB__JOB_STATE__TIMEOUT, 0);
 }
 
+/* MinJobAge=0: none is ever forgotten. */
 void life_purge(struct core *c)
 {
 	idem_expire(c);
+	if (!c->params.min_job_age_sec)
+		return;
 	while (c->end_first && (c->end_first->end + c->params.min_job_age_sec) * 1000ull <= c->now_ms) {
 		struct core_job *j = c->end_first;
 		het_forget_others(c, j);

@@ -466,6 +466,8 @@ struct core {
 	struct timer *timer;
 	size_t timer_n, timer_cap;
 	uint64_t timer_asked, purge_ms, idem_ms; /* of FX_TIMER, TIMER_PURGE, TIMER_IDEM */
+	const struct core_ended *ended; /* of the event that is worked on */
+	size_t ended_n;
 	bool restoring, restore_changed;
 	char text[4][256];          /* for reading: strings of core_job_volatile */
 	/* counters */
@@ -847,7 +849,7 @@ char *het_ids(const struct het *h);                            /* "8-9", malloc'
 /* depend.c */
 void depend_waiters_free(struct dep_waiter **list);
 void depend_copy(struct core *c, const struct core_job *from, struct core_job *to);
-void depend_own_task(struct core_job *j);
+void depend_own_task(const struct core *c, struct core_job *j);
 bool depend_by_task(const struct core_job *j);                 /* aftercorr: each task by itself */
 void depend_restore(struct core *c, struct core_job *j, const char *left);
 int depend_set(struct core *c, struct core_job *j, const char *text, struct error *err);

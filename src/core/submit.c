@@ -566,7 +566,7 @@ static int submit_make(struct core *c, const struct core_event *ev, Pb__JobDesc 
 		queue_update(c, t);
 	}
 	if (r >= 0 && j->task != UINT32_MAX && depend_by_task(j))
-		depend_own_task(j);
+		depend_own_task(c, j);
 	if (r < 0) {
 		job_unmake(c, j);
 		return r;

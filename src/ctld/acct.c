@@ -263,4 +263,6 @@ void acct_destroy(struct acct *a)
 	uv_close((uv_handle_t *)&a->timer, acct_free);
 }
 
+struct wire_link *acct_link(const struct acct *a) { return a->link; }
+
 size_t acct_queued(const struct acct *a) { return a->count - a->first; }

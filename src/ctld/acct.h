@@ -8,3 +8,9 @@ void acct_destroy(struct acct *a);
 void acct_add(struct ctld *d, const struct core_effect *e);
 void acct_conf_changed(struct ctld *d);
 size_t acct_queued(const struct acct *a);
+struct wire_link *acct_link(const struct acct *a); /* NULL: no slurmdbd */
+
+/* Gives fn how the jobs ended that a dependency names and the core has forgotten, as slurmdbd knows them; at once, with none, where there are none to ask
+ * for, no slurmdbd is configured or it does not answer within seconds. The list lives until fn returns. */
+typedef void (*acct_ended_fn)(struct ctld *d, const struct core_ended *ended, size_t n, void *arg);
+void acct_ended(struct ctld *d, const char *const *dependency, size_t dependencies, acct_ended_fn fn, void *arg);

@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "ctld/acct.h"
 #include "ctld/agent.h"
 #include "ctld/audit.h"
 #include "ctld/handlers.h"
@@ -65,23 +67,22 @@ static void submit_refuse(struct ctld *d, struct wire_req *req, uint32_t code, c
 	turn_reply(d, req, &rsp.base);
 }
 
-/* id: of the user whose job it shall be, the caller or (as_uid) another. */
-static void submit_go(struct ctld *d, const struct ident *id, void *arg)
+/* Of the user whose job it shall be, the caller or (as_uid) another. */
+static uint32_t submit_uid(struct wire_req *req)
+{
+	const Pb__SubmitReq *m = (const Pb__SubmitReq *)wire_req_msg(req);
+	return m->has_as_uid ? m->as_uid : wire_req_identity(req)->uid;
+}
+
+static void submit_with(struct ctld *d, const struct core_ended *ended, size_t n, void *arg)
 {
 	struct wire_req *req = arg;
 	const Pb__SubmitReq *m = (const Pb__SubmitReq *)wire_req_msg(req);
-	struct core_event ev = { .type = EV_SUBMIT };
+	const struct ident *id = ident_now(d, submit_uid(req));
+	struct core_event ev = { .type = EV_SUBMIT, .ended = ended, .ended_n = n };
 	uint8_t hash[32];
 	size_t len;
 	const uint8_t *body = wire_req_body(req, &len);
-	if (!id->known) {
-		submit_refuse(d, req, ESLURM_INVALID_USER_ID, "user id %u is not known on the controller's host", id->uid);
-		return;
-	}
-	if (m->idem_key.len != 16) {
-		wire_reply_error(req, ESLURM_PROTOCOL, "idem_key must have 16 bytes");
-		return;
-	}
 	wire_hash(body, len, hash);
 	ev.submit.desc = m->desc;
 	ev.submit.idem_key = m->idem_key.data;
@@ -107,6 +108,26 @@ static void submit_go(struct ctld *d, const struct ident *id, void *arg)
 	free(group);
 }
 
+static void submit_go(struct ctld *d, const struct ident *id, void *arg)
+{
+	struct wire_req *req = arg;
+	const Pb__SubmitReq *m = (const Pb__SubmitReq *)wire_req_msg(req);
+	if (!id->known) {
+		submit_refuse(d, req, ESLURM_INVALID_USER_ID, "user id %u is not known on the controller's host", id->uid);
+		return;
+	}
+	if (m->idem_key.len != 16) {
+		wire_reply_error(req, ESLURM_PROTOCOL, "idem_key must have 16 bytes");
+		return;
+	}
+	const char **dependency = xcalloc(m->n_more + 1, sizeof *dependency);
+	dependency[0] = m->desc->dependency;
+	for (size_t i = 0; i < m->n_more; i++)
+		dependency[i + 1] = m->more[i]->dependency;
+	acct_ended(d, dependency, m->n_more + 1, submit_with, req);
+	free(dependency);
+}
+
 void rpc_submit(struct ctld *d, struct wire_req *req)
 {
 	const Pb__SubmitReq *m = (const Pb__SubmitReq *)wire_req_msg(req);
@@ -114,7 +135,7 @@ void rpc_submit(struct ctld *d, struct wire_req *req)
 	if ((m->has_as_uid || m->has_as_gid) && !ctld_is_admin(d, caller))
 		submit_refuse(d, req, ESLURM_ACCESS_DENIED, "user id %u may not submit for others", caller);
 	else
-		ident_get(d, m->has_as_uid ? m->as_uid : caller, submit_go, req);
+		ident_get(d, submit_uid(req), submit_go, req);
 }
 
 /* --- jobs, nodes, partitions ------------------------------------------------------------------ */
@@ -127,10 +148,27 @@ void rpc_submit(struct ctld *d, struct wire_req *req)
 	}
 CHANGE(rpc_kill, EV_KILL, kill, Pb__KillReq)
 CHANGE(rpc_job_op, EV_JOB_OP, job_op, Pb__JobOpReq)
-CHANGE(rpc_job_update, EV_JOB_UPDATE, job_update, Pb__JobUpdateReq)
 CHANGE(rpc_node_update, EV_NODE_UPDATE, node_update, Pb__NodeUpdateReq)
 CHANGE(rpc_part_update, EV_PART_UPDATE, part_update, Pb__PartUpdateReq)
 #undef CHANGE
+
+static void job_update_with(struct ctld *d, const struct core_ended *ended, size_t n, void *arg)
+{
+	struct wire_req *req = arg;
+	struct core_event ev = { .type = EV_JOB_UPDATE, .ended = ended, .ended_n = n };
+	ev.job_update = (const Pb__JobUpdateReq *)wire_req_msg(req);
+	give(d, req, &ev, finish_change);
+}
+
+void rpc_job_update(struct ctld *d, struct wire_req *req)
+{
+	const Pb__JobUpdateReq *m = (const Pb__JobUpdateReq *)wire_req_msg(req);
+	const char *dependency = NULL;
+	for (size_t i = 0; i < m->n_set; i++)
+		if (!strcasecmp(m->set[i]->key, "Dependency"))
+			dependency = m->set[i]->value;
+	acct_ended(d, &dependency, 1, job_update_with, req);
+}
 
 /* --- steps ------------------------------------------------------------------------------------ */
 static void step_finish(struct ctld *d, struct call *c, const ProtobufCMessage *msg)

@@ -1,4 +1,4 @@
-/* hostlist_test.c - what host lists name, what is refused, how they fold (cases B14-B23) */
+/* hostlist_test.c - what host lists name, what is refused, how they fold (cases 14-23) */
 #include "base/testing.h"
 #include "base/alloc.h"
 #include "base/str.h"
@@ -46,7 +46,7 @@ static void expands_and_folds(void **state)
 	}
 }
 
-static void malformed_is_refused_with_its_position(void **state) /* B17, B23 */
+static void malformed_is_refused_with_its_position(void **state) /* cases 17, 23 */
 {
 	static const struct { const char *text; int pos; } rows[] = {
 		{ "node[01", 8 }, { "node01]", 7 }, { "node[[01]]", 6 }, { "node[]", 6 }, { "node[01,]", 9 }, { "node[,01]", 6 }, { "node[01,,02]", 9 },

@@ -38,6 +38,7 @@ void do_alloc(struct play *p);
 char *dependency(struct play *p, const char *text);               /* "afterok:a" -> with ids, malloc'd */
 /* scenario_resv.c */
 void do_zone(struct play *p);
+void zone_forget(struct play *p);
 void do_reserve(struct play *p);
 void expect_resv(struct play *p);
 /* scenario_topo.c */

@@ -217,7 +217,7 @@ static void do_set(struct play *p)
 		{ "enforce", NULL, &q->enforce_part_limits }, { "slurmd_timeout", NULL, &q->slurmd_timeout_sec }, { "return_to_service", NULL, &q->return_to_service },
 		{ "requeue_delay", NULL, &q->requeue_delay_sec }, { "max_batch_requeue", NULL, &q->max_batch_requeue }, { "max_jobs", NULL, &q->max_job_count }, { "max_array", NULL, &q->max_array_size },
 		{ "overtime", NULL, &q->over_time_limit_min }, { "bf_reserve", NULL, &q->bf_reserve }, { "bf_order", NULL, &q->bf_order }, { "bf_plan_all", &q->bf_plan_all, NULL }, { "place_fragment", &q->place_fragment, NULL },
-		{ "bf_max_job_test", NULL, &q->bf_max_job_test }, { "bf_window", NULL, &q->bf_window_min }, { "resv_over_run", NULL, &q->resv_over_run_min }, { "preempt", &q->preempt, NULL }, { "preempt_priority", &q->preempt_priority, NULL },
+		{ "bf_max_job_test", NULL, &q->bf_max_job_test }, { "bf_window", NULL, &q->bf_window_min }, { "bf_resolution", NULL, &q->bf_resolution_sec }, { "resv_over_run", NULL, &q->resv_over_run_min }, { "preempt", &q->preempt, NULL }, { "preempt_priority", &q->preempt_priority, NULL },
 		{ "prolog_ctld", &q->prolog_ctld, NULL }, { "epilog_ctld", &q->epilog_ctld, NULL }, { "prolog_alloc", &q->prolog_alloc, NULL }, { "prolog_nohold", &q->prolog_nohold, NULL },
 		{ "prolog_force_requeue", &q->prolog_force_requeue, NULL }, { "prolog_fail_nohold", &q->prolog_fail_nohold, NULL },
 		{ "preempt_mode", NULL, &q->preempt_mode }, { "preempt_exempt", NULL, &q->preempt_exempt_sec }, { "min_job_age", NULL, &q->min_job_age_sec },
@@ -854,6 +854,7 @@ static void play_file(const char *file)
 	for (size_t i = 0; i < p.names; i++)
 		free(p.name[i].text);
 	free(p.name);
+	zone_forget(&p);
 	world_fini(&p.w);
 }
 

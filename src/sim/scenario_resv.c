@@ -23,6 +23,8 @@ void do_zone(struct play *p)
 	p->w.params.zone.change = change;
 }
 
+void zone_forget(struct play *p) { free((void *)p->w.params.zone.change); }
+
 uint64_t wall_ms(const struct play *p, const char *text)
 {
 	struct tm tm = { .tm_isdst = -1 };

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "model/states.h"
 #include "sim/play.h"
 
 struct field { const char *key; enum { F_TEXT, F_U32, F_U64, F_FLAG } kind; size_t at, has; };
@@ -83,6 +84,26 @@ char *dependency(struct play *p, const char *text)
 	return s.len ? str_take(&s) : NULL;
 }
 
+/* ended=a:COMPLETED,b_2:FAILED: what accounting says of jobs that are forgotten. */
+static size_t ended_fill(struct play *p, const char *text, struct core_ended *list)
+{
+	size_t n = 0;
+	char *ids = dependency(p, text), *save = NULL;
+	for (char *one = ids ? strtok_r(ids, ",", &save) : NULL; one && n < WORDS_MAX; one = strtok_r(NULL, ",", &save)) {
+		struct core_ended *e = &list[n++];
+		bool is_flag;
+		char *colon = strchr(one, ':'), *task = strchr(one, '_');
+		if (!colon || job_state_parse(colon + 1, &is_flag, &e->state))
+			fail(p, "ended=%s: a name, a colon and a state are expected", text);
+		e->job_id = num(p, (*colon = 0, task ? (*task = 0, one) : one));
+		e->has_task = task != NULL;
+		e->task = task ? num(p, task + 1) : 0;
+		e->start_sec = (uint32_t)(p->start_ms / 1000);
+	}
+	free(ids);
+	return n;
+}
+
 /* ":" begins the next component of a heterogeneous job. */
 static size_t more_fill(struct play *p, Pb__JobDesc *d, Pb__JobDesc **list)
 {
@@ -120,7 +141,10 @@ static void submit(struct play *p, bool batch)
 	}
 	if (!d.name)
 		d.name = (char *)name;
+	struct core_ended ended[WORDS_MAX] = { 0 };
 	char *dep = dependency(p, d.dependency);
+	ev.ended = ended;
+	ev.ended_n = ended_fill(p, opt(p, "ended"), ended);
 	d.dependency = dep;
 	d.has_batch = true;
 	d.batch = batch;

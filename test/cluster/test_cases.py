@@ -259,6 +259,29 @@ def test_case_49_an_id_that_never_was(cluster):
     refused(cluster, "sbatch -d afterok:999999 --wrap true", "999999", "Job dependency problem")
 
 
+def test_case_49_a_job_forgotten_long_ago_is_looked_up(cluster):
+    good = cluster.submit("-o /dev/null --wrap true")
+    bad = cluster.submit("-o /dev/null --wrap 'exit 1'")
+    array = cluster.submit("-a 0-1 -o /dev/null --wrap 'exit $SLURM_ARRAY_TASK_ID'")
+    open_end = held(cluster, "")
+    for job in (good, bad):
+        cluster.wait_end(job)
+    cluster.wait("all ends in accounting", lambda: len(re.findall("COMPLETED|FAILED", cluster.out(f"sacct -n -X -P -j {good},{bad},{array} -o State"))) == 4)
+    cluster.run("cp $SLURM_CONF saved49 && sed -i s/^MinJobAge=.*/MinJobAge=2/ $SLURM_CONF && scontrol reconfigure")
+    cluster.wait("slurmctld to forget them", lambda: cluster.run(f"scontrol show job {array}", check=False).rc and cluster.run(f"scontrol show job {bad}", check=False).rc)
+    cluster.run("cp saved49 $SLURM_CONF && scontrol reconfigure")
+    assert cluster.wait_end(cluster.submit(f"-d afterok:{good} -o /dev/null --wrap true")) == "COMPLETED"
+    assert cluster.wait_end(cluster.submit(f"-d afternotok:{bad},afterok:{array}_0 -o /dev/null --wrap true")) == "COMPLETED"
+    for never in (f"afterok:{good}:{bad}", f"afterok:{array}"):
+        waits = cluster.submit(f"-d {never} -o /dev/null --wrap true")
+        assert cluster.job(waits, "Reason") == "DependencyNeverSatisfied"
+        cluster.run(f"scancel {waits}")
+    refused(cluster, f"sbatch -d afterok:{array}_7 --wrap true", "Job dependency problem")
+    cluster.run(f"scontrol update job={open_end} dependency=afterok:{good}")
+    refused(cluster, f"scontrol update job={open_end} dependency=afterok:{open_end + 5000}", "Job dependency problem")
+    cluster.run(f"scancel {open_end}")
+
+
 def test_case_50_a_dependent_that_can_never_run_ends_in_accounting_too(cluster):
     fails = cluster.submit("-o /dev/null --wrap 'sleep 1; exit 1'")
     child = cluster.submit(f"-d afterok:{fails} --kill-on-invalid-dep=yes -o /dev/null --wrap true")
@@ -282,27 +305,43 @@ def test_case_55_wait_exits_with_the_highest_status(cluster):
 
 # --- lists and accounting ---
 
-def test_case_56_time_left(cluster):
-    limited = cluster.submit("-t 10 -o /dev/null --wrap 'sleep 60'")
-    free = cluster.submit("-o /dev/null --wrap 'sleep 60'")
+# What the reference prints for a running job with a limit and for a held one without; a pattern where it moves.
+LETTERS = {
+    "a": (r"\(null\)", r"\(null\)"), "A": (r"{id}", r"{id}"), "b": ("N/A", "N/A"), "B": ("node-1", "n/a"), "c": ("1", "1"), "C": ("1", "1"), "d": ("0", "0"), "D": ("1", "1"),
+    "e": (r"\d{{4}}-\d\d-\d\dT\S+", "N/A"), "E": (r"\(null\)", r"\(null\)"), "f": (r"\(null\)", r"\(null\)"), "F": ("{id}", "{id}"), "g": (r"\w+", r"\w+"), "G": (r"\d+", r"\d+"),
+    "h": ("NO", "NO"), "H": (r"\*", r"\*"), "i": ("{id}", "{id}"), "I": (r"\*", r"\*"), "j": ("wrap", "wrap"), "J": (r"\*", r"\*"), "k": (r"\(null\)", r"\(null\)"), "K": ("N/A", "N/A"),
+    "l": ("10:00", "UNLIMITED"), "L": (r"(?:9:\d\d|10:00)", "UNLIMITED"), "m": ("2000M", "2000M"), "M": (r"0:\d\d", "0:00"), "n": ("node-1", ""), "N": ("node-1", ""), "o": (r"\(null\)", r"\(null\)"),
+    "O": ("0", "0"), "p": (r"0\.\d{{14}}", r"0\.0{{14}}"), "P": ("main", "main"), "q": ("normal", "normal"), "Q": (r"[1-9]\d*", "0"), "r": ("None", "JobHeldUser"), "R": ("node-1", r"\(JobHeldUser\)"),
+    "s": (r"s\w{{13}}", r"s\w{{13}}"), "S": (r"\d{{4}}-\d\d-\d\dT\S+", "N/A"), "t": ("R", "PD"), "T": ("RUNNING", "PENDING"), "u": (r"\w+", r"\w+"), "U": (r"\d+", r"\d+"),
+    "v": (r"\(null\)", r"\(null\)"), "V": (r"\d{{4}}-\d\d-\d\dT\S+", r"\d{{4}}-\d\d-\d\dT\S+"), "w": (r"\(null\)", r"\(null\)"), "W": (r"\(null\)", r"\(null\)"), "x": ("", ""), "X": ("N/A", "N/A"),
+    "y": ("0", "0"), "Y": (r"\(null\)", r"\(null\)"), "z": (r"\*:\*:\*", r"\*:\*:\*"), "Z": ("/.*", "/.*"),
+}
+
+
+def test_case_56_time_left_and_every_letter(cluster):
+    cluster.wait_idle()
+    limited = cluster.submit("-w node-1 -t 10 -o /dev/null --wrap 'sleep 60'")
+    waits = held(cluster, "-t 0")
+    free = cluster.submit("-t 0 -o /dev/null --wrap 'sleep 60'")
     for job in (limited, free):
         cluster.wait_state(job, "RUNNING")
-    assert re.fullmatch(r"9:\d\d|10:00", cluster.out(f"squeue -h -j {limited} -o %L"))
     assert cluster.out(f"squeue -h -j {free} -o %L") == "UNLIMITED"
-    assert "?" not in cluster.out("squeue -o %all").replace("(null)", "")
-    cluster.run(f"scancel {limited} {free}")
+    wrong = []
+    for letter, want in LETTERS.items():
+        for job, pattern in zip((limited, waits), want):
+            got = cluster.run(f"squeue -h -j {job} -o %{letter}").out
+            if not re.fullmatch(pattern.format(id=job) + "\n", got):
+                wrong.append((letter, job, got, pattern))
+    assert not wrong
+    cluster.run(f"scancel {limited} {free} {waits}")
 
 
-def test_case_59_sorting(cluster):
-    jobs = [held(cluster, p) for p in ("", "-p short", "")]
-    ids = [str(j) for j in jobs]
-    only = f"squeue -h -j {','.join(ids)} -o %i"
-    assert cluster.out(f"{only} -S i").split() == ids
-    assert cluster.out(f"{only} -S -i").split() == ids[::-1]
-    assert cluster.out(f"{only} --sort=-i").split() == ids[::-1]
-    assert cluster.out(f"{only} -S P,i").split() == [ids[0], ids[2], ids[1]]
-    assert cluster.out(only).split() == [ids[0], ids[2], ids[1]]
-    cluster.run(f"scancel {' '.join(ids)}")
+def test_case_58_long_columns_keep_a_blank_between_them(cluster):
+    job = held(cluster, "-J averyverylongnameindeed")
+    assert cluster.out(f"squeue -h -j {job} -o '%.4j %.3T %.18i'").split() == ["aver", "PEN", str(job)]
+    assert cluster.out(f"squeue -h -j {job} -O Name:5,State:5,JobID:8,UserName:3").split()[0] == f"averyPENDI{job}"
+    assert cluster.out(f"squeue -h -j {job} -O 'Name: ,State: ,JobID: '") == f"averyverylongnameindeed PENDING {job}"
+    cluster.run(f"scancel {job}")
 
 
 def test_case_61_unknown_ids(cluster):
@@ -404,7 +443,7 @@ def test_case_85_a_step_that_waits_says_for_what(cluster):
 
 
 def test_case_86_all_memory_of_each_node(cluster):
-    job = cluster.submit("-N2 --mem=0 -o /dev/null --wrap 'sleep 20'")
+    job = cluster.submit("-w node-[1-2] --mem=0 -o /dev/null --wrap 'sleep 20'")
     cluster.wait_state(job, "RUNNING")
     assert cluster.job(job, "AllocTRES").startswith("cpu=2,mem=32000M")
     assert "AllocMem=16000" in cluster.out("scontrol show node node-1")

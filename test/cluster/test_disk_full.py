@@ -130,7 +130,7 @@ def test_controller_killed_while_its_disk_is_full(cluster, disk):
 
 
 @pytest.mark.parametrize("disk", [("node-2", "spool/node-2", "1m")], indirect=True)
-def test_spool_of_a_node(cluster, disk):
+def test_case_79_spool_of_a_node(cluster, disk):
     cluster.wait_idle()
     at_work = cluster.submit("-w node-2 -o spool-%j.txt --wrap 'touch spool-begun; while [ ! -e spool-go ]; do sleep 0.1; done; echo over; exit 6'")
     cluster.wait("the script begins", lambda: os.path.exists(os.path.join(cluster.work, "spool-begun")))

@@ -31,7 +31,7 @@ def test_a_failing_check_drains_and_a_passing_one_resumes(cluster):
     cluster.wait("node-1 resumed", lambda: cluster.node_state("node-1") == "idle")
 
 
-def test_a_persons_drain_stays(cluster):
+def test_case_88_a_persons_drain_stays(cluster):
     cluster.run("scontrol update nodename=node-2 state=drain reason='mine'")
     bad = os.path.join(FOLDER, "bad-node-2")
     with open(bad, "w") as f:

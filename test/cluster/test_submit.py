@@ -230,3 +230,24 @@ def test_submitted_by_root_for_another_user(cluster, user):
         assert unknown.rc == 1 and "user id 4000000 is not known on the controller's host" in unknown.err
     finally:
         shutil.rmtree(place)
+
+
+@pytest.mark.parametrize("args, nodes, tasks", [
+    ("-w node-[1-2]", "node-[1-2]", "2"), ("-w node-[1-2] -n1", "node-1", "1"), ("-w node-[1-2] -N1", "node-1", "1"), ("-w node-[1-3] -N2", "node-[1-2]", "2"),
+    ("-w node-[1-3] -n2", "node-[1-2]", "2"), ("-w node-[1-2] -n8", "node-[1-2]", "8"), ("-w node-[1-3] -N1-2 -n1", "node-1", "1"), ("-w node-[1-2] --ntasks-per-node=2", "node-[1-2]", "4"),
+    ("-w node-[1-2] -c 2", "node-[1-2]", "2"),
+])
+def test_a_node_list_is_the_least_there_shall_be(cluster, args, nodes, tasks):
+    cluster.wait_idle()
+    job = cluster.submit(f"{args} -o /dev/null --wrap 'sleep 30'")
+    cluster.wait_state(job, "RUNNING")
+    got = cluster.job(job, "NodeList"), cluster.job(job, "NumTasks")
+    cluster.run(f"scancel {job}")
+    assert got == (nodes, tasks)
+
+
+def test_srun_on_fewer_tasks_than_named_nodes(cluster):
+    cluster.wait_idle()
+    assert sorted(cluster.out("srun -w node-[1-2] hostname").split()) == ["node-1", "node-2"]
+    got = cluster.run("srun -w node-[1-2] -n1 hostname")
+    assert got.out == "node-1\n" and got.err == "srun: warning: can't run 1 processes on 2 nodes, setting nnodes to 1\n"

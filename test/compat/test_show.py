@@ -50,6 +50,12 @@ def test_same_text_as_the_reference(replies, path):
     assert got.returncode == 0 and got.stderr == ""
 
 
+def test_case_56_a_job_over_its_limit(tmp_path):
+    subprocess.run([os.path.join(CLI, "fixture"), str(tmp_path), "over"], check=True)
+    assert run(str(tmp_path), "squeue -h -o '%L %l'").stdout == "INVALID 1:00:00\n"
+    assert run(str(tmp_path), "squeue -h -O TimeLeft:.10").stdout == "   INVALID\n"
+
+
 @pytest.mark.parametrize("command, first, status", [
     ("squeue -j 99999", "slurm_load_jobs error: Invalid job id specified", 1),
     ("squeue -j abc", "squeue: error: Invalid job id: abc", 1),
