@@ -63,7 +63,7 @@ def meson_tier(build, suite, label, tally):
     if os.path.exists(junit):
         os.unlink(junit)
     env = dict(os.environ, ASAN_OPTIONS="detect_leaks=0:abort_on_error=1", UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1")
-    got = run(["meson", "test", "-C", build, "--no-rebuild", "--suite", suite, "--print-errorlogs"], env=env,
+    got = run(["meson", "test", "-C", build, "--no-rebuild", "--suite", suite, "--print-errorlogs", "--timeout-multiplier", "3"], env=env,
               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     count = read_junit(junit, label, tally)
     if got.returncode and (not count or not any(n.startswith(f"failed: {label}") for n in tally.notes)):

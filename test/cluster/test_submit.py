@@ -163,6 +163,7 @@ def test_salloc_gives_a_shell_on_a_terminal(cluster):  # R22
     os.write(fd, b"sh -c 'echo id=$SLURM_JOB_ID; exec sleep 100'\n")
     until(r"id=\d+")
     os.write(fd, b"\x03")
+    until(r"\^C\s*ready> ")
     os.write(fd, b"echo after=$((40+2))\n")
     until("after=42")
     os.write(fd, b"exit 5\n")
