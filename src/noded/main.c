@@ -32,6 +32,7 @@
 #include "noded/plugins.h"
 #include "noded/registration.h"
 #include "noded/script.h"
+#include "noded/stepd.h"
 #include "noded/steps.h"
 #include "noded/used.h"
 
@@ -145,6 +146,7 @@ static int start(struct noded *n, struct error *err)
 	cgroup_sweep(n);
 	health_start(n);
 	registration_start(n);
+	stepd_prepare(n);
 	return 0;
 }
 

@@ -44,6 +44,8 @@ struct noded {
 	struct conf *conf;
 	const Pb__NodeRecord *self;       /* in conf */
 	char *name, *spool, *run_dir, *stepd_path, *cgroup, *controllers;
+	int zygote;                       /* connection to the slurmstepd that waits to be forked (stepd.h); 0: none */
+	unsigned zygote_steps;            /* forked from it */
 	struct hardware hw;
 	struct wire_auth *auth;
 	struct wire_server *server;

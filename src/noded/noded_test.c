@@ -442,6 +442,32 @@ static void test_stepd_killed(void **state)
 	WAIT_FOR(access(xasprintf("%s/spool/step.7.%u", dir, STEP_ID_BATCH), F_OK) < 0);
 }
 
+/* Runs a job that notes the title of its slurmstepd; returns that one's parent, the slurmstepd that waits. */
+static pid_t zygote_of_job(uint32_t job_id)
+{
+	const char *script = "#!/bin/sh\ntr -d '\\0' </proc/$PPID/cmdline >title\ncut -d' ' -f4 /proc/$PPID/stat >zygote\n";
+	assert_int_equal(call_again(RPC_D_BATCH, &batch_make(job_id, script, 60)->base), 0);
+	WAIT_FOR(event_find(PB__NODE_EVENT__KIND__BATCH_DONE, job_id));
+	assert_string_equal(file_text("title"), xasprintf("slurmstepd: [%u.batch]", job_id));
+	terminate(job_id);
+	return atoi(file_text("zygote"));
+}
+
+static void test_zygote_killed(void **state)
+{
+	(void)state;
+	pid_t first = zygote_of_job(20), again = zygote_of_job(21);
+	assert_int_equal(first, again);
+	assert_int_not_equal(first, slurmd_pid);
+	kill(first, SIGKILL);
+	WAIT_FOR(kill(first, 0) < 0);
+	again = zygote_of_job(22);
+	assert_int_not_equal(first, again);
+	slurmd_stop(SIGKILL);
+	WAIT_FOR(kill(again, 0) < 0);      /* it does not outlive its slurmd */
+	slurmd_start();
+}
+
 static void test_prolog_fails(void **state)
 {
 	char want[64];
@@ -651,7 +677,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_registers), cmocka_unit_test(test_batch), cmocka_unit_test(test_refusals), cmocka_unit_test(test_restart),
-		cmocka_unit_test(test_launch_before_key), cmocka_unit_test(test_terminate), cmocka_unit_test(test_late_orders), cmocka_unit_test(test_stepd_killed), cmocka_unit_test(test_prolog_fails), cmocka_unit_test(test_step_launch),
+		cmocka_unit_test(test_launch_before_key), cmocka_unit_test(test_terminate), cmocka_unit_test(test_late_orders), cmocka_unit_test(test_stepd_killed), cmocka_unit_test(test_zygote_killed), cmocka_unit_test(test_prolog_fails), cmocka_unit_test(test_step_launch),
 		cmocka_unit_test(test_both_killed),
 		cmocka_unit_test(test_ends_while_adopted),
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__   /* whose runtime wants to be loaded first */

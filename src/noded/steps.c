@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "noded/jobs.h"
 #include "noded/ping.h"
 #include "noded/cgroup.h"
+#include "noded/stepd.h"
 #include "noded/stat.h"
 #include "noded/steps.h"
 #include "noded/stuck.h"
@@ -366,31 +366,6 @@ static int will_make(struct noded *n, const Pb__StepdStart *start, struct error 
 	return rc;
 }
 
-static int stepd_exec(struct noded *n, const char *title, int fd, int will, pid_t *ret_pid)
-{
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	sigset_t none, all;
-	sigemptyset(&none);
-	sigfillset(&all);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, fd, 3);
-	posix_spawn_file_actions_adddup2(&actions, will, 4);
-	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
-	posix_spawn_file_actions_adddup2(&actions, 0, 1);
-	posix_spawn_file_actions_adddup2(&actions, 0, 2);
-	posix_spawn_file_actions_addchdir_np(&actions, n->spool);
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setsigdefault(&attr, &all);
-	char *argv[] = { (char *)title, NULL };
-	int rc = posix_spawn(ret_pid, n->stepd_path, &actions, &attr, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attr);
-	return -rc;
-}
-
 static void on_bcast_closed(uv_handle_t *h) { free(h); }
 
 static void on_bcast_written(uv_write_t *req, int status)
@@ -409,7 +384,7 @@ static int bcast_spawn(struct noded *n, Pb__StepdStart *start, struct error *err
 	pid_t pid;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return error_set(err, errno, "socketpair: %s", strerror(errno));
-	int rc = stepd_exec(n, "slurmstepd: [sbcast]", pair[1], pair[1], &pid);
+	int rc = stepd_start(n, "slurmstepd: [sbcast]", pair[1], pair[1], &pid);
 	close(pair[1]);
 	if (rc < 0) {
 		close(pair[0]);
@@ -445,7 +420,7 @@ int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err)
 	}
 	stepid_format(c->job_id, c->step_id, name, sizeof name);
 	snprintf(title, sizeof title, "slurmstepd: [%s]", name);
-	int rc = stepd_exec(n, title, pair[1], will, &pid);
+	int rc = stepd_start(n, title, pair[1], will, &pid);
 	close(will);
 	close(pair[1]);
 	if (rc < 0) {

@@ -1,6 +1,6 @@
 /* main.c - slurmstepd: runs the tasks of one step on one node
  *
- * Started by slurmd with descriptor 3 connected to it. The first message there is a StepdStart: four bytes of length (big-endian), then
+ * Forked for slurmd (zygote.h) with descriptor 3 connected to it. The first message there is a StepdStart: four bytes of length (big-endian), then
  * the protobuf. Nothing else comes from outside but orders on that connection and on the step's socket in the spool (orders.c).
  * A life: read the message, make the container, open files as the user, fork the tasks, carry their input and output,
  * reap them, kill what they left behind, write the completion to the spool, exit. Where to read on: step.h, then task.c. */
@@ -31,6 +31,8 @@
 #include "stepd/script.h"
 #include "stepd/step.h"
 #include "stepd/task.h"
+#include "stepd/zygote.h"
+#include "wire/zygote.h"
 
 #define START_MAX (64u << 20)
 #define CHANNEL 3
@@ -173,6 +175,8 @@ int main(int argc, char **argv)
 	}
 	while (argc > 1 && !strcmp(argv[1], "infinity"))   /* keeps systemd's scope alive (noded/cgroup.c) */
 		pause();
+	if (argc > 1 && !strcmp(argv[1], ZYGOTE_WORD))
+		zygote_serve(argc, argv);
 	int script = plugins_script();
 	if (script >= 0)
 		return script;
