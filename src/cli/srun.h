@@ -32,6 +32,7 @@ struct sink {                  /* where bytes end: srun's stdout or stderr, or a
 	struct watch watch;
 	struct srun *s;
 	bool is_plain;         /* a regular file, or a pipe opened anew: writing never blocks */
+	bool is_own_pipe;      /* a pipe opened anew */
 	bool is_polled, is_dead;
 	char *buf;
 	size_t at, len, cap;
@@ -77,6 +78,8 @@ struct conn {                  /* one slurmstepd */
 	struct node_info *node;    /* NULL: HELLO has not come */
 	uint8_t *in, *out;
 	size_t in_len, in_cap, out_at, out_len, out_cap;
+	struct sink *direct;       /* the next direct_left bytes go there */
+	size_t direct_left;
 	struct conn *next;
 };
 
@@ -175,10 +178,14 @@ int plan_make(struct srun *s);
 /* srun_out.c */
 void sink_init(struct srun *s, struct sink *k, int fd);
 void sink_add(struct sink *k, const void *data, size_t n);
+/* Up to n bytes of a connection, not copied; how many. 0: none were there, or it is not possible now. */
+size_t sink_splice(struct sink *k, int fd, size_t n);
 void sink_flush(struct sink *k);           /* as much as goes without waiting */
 bool out_is_full(const struct srun *s);
 void out_flush(struct srun *s);
 void out_take(struct srun *s, uint32_t task, bool is_err, const char *data, size_t n);   /* n 0: end of the stream */
+/* Where bytes of that stream go as they come, in any pieces. NULL: out_take must see them. */
+struct sink *out_direct(struct srun *s, uint32_t task, bool is_err);
 void out_finish(struct srun *s);           /* what is left, waiting for it */
 
 /* srun_bcast.c: 0 or an exit code. */

@@ -22,6 +22,8 @@
 
 #define STRANGERS_MAX 128
 #define HELLO_MAX 1024
+#define READ_MAX (64u * 1024)
+#define DIRECT_MIN (16u * 1024)     /* of a frame */
 
 _Static_assert(crypto_auth_KEYBYTES == 32 && crypto_auth_BYTES == 32, "the proof's size is in the protocol");
 
@@ -203,6 +205,21 @@ static void peers_tell(struct srun *s, struct node_info *n, uint32_t port)
 	conn_send(n->conn, STEPIO_PEER_PARENT, STEPIO_ALL, body, sizeof(body));
 }
 
+/* The frame at `h`, of which only `have` bytes of its payload have come, is output that goes straight to where it ends: its rest need not be waited for. */
+static bool frame_begin(struct conn *c, const uint8_t *h, uint32_t len, size_t have)
+{
+	uint32_t task = get_u32(h + 1);
+	if (len < DIRECT_MIN || !c->node || (h[0] != STEPIO_STDOUT && h[0] != STEPIO_STDERR) || task >= c->s->task_count)
+		return false;
+	struct sink *k = out_direct(c->s, task, h[0] == STEPIO_STDERR);
+	if (!k)
+		return false;
+	sink_add(k, h + STEPIO_HEAD, have);
+	c->direct = k;
+	c->direct_left = len - have;
+	return true;
+}
+
 /* false: not a frame slurmstepd may send. */
 static bool frame_run(struct conn *c, uint8_t type, uint32_t task, const uint8_t *data, size_t len)
 {
@@ -271,8 +288,12 @@ static void frames_run(struct conn *c)
 			conn_drop(c, "a frame is too large");
 			return;
 		}
-		if (c->in_len - at - STEPIO_HEAD < len)
+		size_t have = c->in_len - at - STEPIO_HEAD;
+		if (have < len) {
+			if (frame_begin(c, h, len, have))
+				at = c->in_len;
 			break;
+		}
 		const char *why = NULL;
 		if (!c->node)
 			why = h[0] == STEPIO_HELLO ? hello_take(c, h + STEPIO_HEAD, len) : "no HELLO";
@@ -288,18 +309,37 @@ static void frames_run(struct conn *c)
 	c->in_len -= at;
 }
 
+/* The rest of a large frame of output that nobody must look at: as it comes. As recv(2). */
+static ssize_t direct_read(struct conn *c)
+{
+	static char buf[READ_MAX];
+	ssize_t n = (ssize_t)sink_splice(c->direct, c->watch.fd, c->direct_left);
+	if (!n) {                          /* nothing came, or the pipe is full: as any other output */
+		n = recv(c->watch.fd, buf, c->direct_left < READ_MAX ? c->direct_left : READ_MAX, MSG_DONTWAIT);
+		sink_add(c->direct, buf, n > 0 ? (size_t)n : 0);
+	}
+	c->direct_left -= n > 0 ? (size_t)n : 0;
+	return n;
+}
+
+static ssize_t frames_read(struct conn *c)
+{
+	c->in = xgrow(c->in, &c->in_cap, c->node ? STEPIO_MAX + STEPIO_HEAD : HELLO_MAX + STEPIO_HEAD, 1);
+	size_t room = c->in_cap - c->in_len;
+	ssize_t n = recv(c->watch.fd, c->in + c->in_len, room < READ_MAX ? room : READ_MAX, MSG_DONTWAIT);
+	c->in_len += n > 0 ? (size_t)n : 0;
+	return n;
+}
+
 static void conn_read(struct conn *c)
 {
-	c->in = xgrow(c->in, &c->in_cap, c->node ? 2 * (STEPIO_MAX + STEPIO_HEAD) : HELLO_MAX + STEPIO_HEAD, 1);
-	ssize_t n = recv(c->watch.fd, c->in + c->in_len, c->in_cap - c->in_len, MSG_DONTWAIT);
+	ssize_t n = c->direct_left ? direct_read(c) : frames_read(c);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n <= 0) {
+	if (n <= 0)
 		conn_drop(c, n ? strerror(errno) : "connection closed by the node");
-		return;
-	}
-	c->in_len += (size_t)n;
-	frames_run(c);
+	else if (!c->direct_left)
+		frames_run(c);
 }
 
 static void conn_ready(struct watch *w, uint32_t events)

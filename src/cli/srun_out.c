@@ -44,7 +44,7 @@ void sink_init(struct srun *s, struct sink *k, int fd)
 		return;
 	(void)fcntl(own, F_SETPIPE_SZ, PIPE_LARGE);                /* room for a frame of slurmstepd's; where that is not allowed it stays as it was */
 	k->watch.fd = own;
-	k->is_plain = true;
+	k->is_plain = k->is_own_pipe = true;
 }
 
 static bool sink_is_full(const struct sink *k)
@@ -171,18 +171,41 @@ static void part_add(struct srun *s, struct sink *k, uint32_t task, int which, c
 		part_flush(s, k, task, which);
 }
 
-void out_take(struct srun *s, uint32_t task, bool is_err, const char *data, size_t n)
+static bool is_dropped(const struct srun *s, uint32_t task, bool is_err)
 {
 	const struct plan *p = is_err ? &s->plan_err : &s->plan_out;
+	return p->kind == PLAN_NONE || p->kind == PLAN_NODE || (p->kind == PLAN_TASK && p->task != task);
+}
+
+/* There is nothing to keep apart. */
+static bool is_passed_on(const struct srun *s)
+{
+	return !s->o.label && (s->task_count == 1 || s->o.unbuffered || s->o.pty);
+}
+
+struct sink *out_direct(struct srun *s, uint32_t task, bool is_err)
+{
+	return is_passed_on(s) && !is_dropped(s, task, is_err) ? s->to[is_err] : NULL;
+}
+
+size_t sink_splice(struct sink *k, int fd, size_t n)
+{
+	if (!k->is_own_pipe || k->len || k->is_dead)
+		return 0;
+	ssize_t done = splice(fd, NULL, k->watch.fd, NULL, n, SPLICE_F_NONBLOCK);
+	return done > 0 ? (size_t)done : 0;
+}
+
+void out_take(struct srun *s, uint32_t task, bool is_err, const char *data, size_t n)
+{
 	struct sink *k = s->to[is_err];
-	if (p->kind == PLAN_NONE || p->kind == PLAN_NODE || (p->kind == PLAN_TASK && p->task != task))
+	if (is_dropped(s, task, is_err))
 		return;
 	if (!n) {
 		part_flush(s, k, task, is_err);
 		return;
 	}
-	/* Nothing to keep apart: pass it on. */
-	if (!s->o.label && (s->task_count == 1 || s->o.unbuffered || s->o.pty)) {
+	if (is_passed_on(s)) {
 		sink_add(k, data, n);
 		return;
 	}

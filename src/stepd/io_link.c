@@ -1,6 +1,6 @@
 /* io_link.c - the connection to srun (see io_link.h)
  *
- * One queue out, written once a turn of the loop, so that ten thousand small lines are few large writes. Output waits in the tasks' pipes until srun
+ * A large piece of output is spliced from the task's pipe into the connection, never copied; for everything else there is one queue out, written once a turn of the loop, so that ten thousand small lines are few large writes. Output waits in the tasks' pipes until srun
  * has proved itself and while the queue holds QUEUE_HIGH bytes; so memory is bounded and a slow srun slows its tasks, as a pipe would.
  * When srun is gone, output is read and thrown away: tasks go on. */
 #include <arpa/inet.h>
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -29,7 +30,8 @@
 #include "stepd/task.h"
 #include "wire/stepio.h"
 
-#define QUEUE_HIGH (1u << 20)
+#define QUEUE_HIGH (256u * 1024)
+#define SPLICE_MIN (16 * 1024)   /* less is cheaper copied */
 #define CONNECT_SEC 10
 #define DRAIN_SEC 10       /* a killed step waits that long for an srun that does not read */
 
@@ -42,8 +44,12 @@ struct link {
 	uv_timer_t drain;
 	int fd;
 	bool proven, gone, paused, want_write, starved, end_sent, started;
+	int events;                /* polled for */
 	uint8_t *out, *in;
 	size_t out_at, out_len, out_cap, in_len, in_cap;
+	int splice_fd;             /* the pipe whose next splice_left bytes go out after splice_head, before the queue */
+	size_t splice_left, splice_head_left;
+	uint8_t splice_head[STEPIO_HEAD];
 };
 static struct link the_link = { .fd = -1, .gone = true };
 
@@ -74,17 +80,38 @@ uint8_t *io_link_reserve(struct step *s, size_t n, bool *ret_discard)
 	return queue_room(l, n);
 }
 
+static void head_put(uint8_t *head, uint8_t type, uint32_t task, size_t n)
+{
+	head[0] = type;
+	put_u32(head + 1, task);
+	put_u32(head + 5, (uint32_t)n);
+}
+
 void io_link_commit(struct step *s, uint8_t type, uint32_t task, size_t n)
 {
 	struct link *l = &the_link;
 	(void)s;
 	if (l->gone)
 		return;
-	uint8_t *head = l->out + l->out_at + l->out_len;
-	head[0] = type;
-	put_u32(head + 1, task);
-	put_u32(head + 5, (uint32_t)n);
+	head_put(l->out + l->out_at + l->out_len, type, task, n);
 	l->out_len += STEPIO_HEAD + n;
+}
+
+static bool has_output(const struct link *l) { return l->out_len || l->splice_left; }
+
+bool io_link_splice(struct step *s, uint8_t type, uint32_t task, int fd)
+{
+	struct link *l = &the_link;
+	int n = 0;
+	(void)s;
+	if (l->gone || !l->proven || has_output(l) || ioctl(fd, FIONREAD, &n) < 0 || n < SPLICE_MIN)
+		return false;
+	l->splice_fd = fd;
+	l->splice_left = n < (int)STEPIO_MAX ? (size_t)n : STEPIO_MAX;
+	l->splice_head_left = STEPIO_HEAD;
+	head_put(l->splice_head, type, task, l->splice_left);
+	l->starved = true;
+	return true;
 }
 
 static void frame_add(struct link *l, uint8_t type, uint32_t task, const void *data, size_t n)
@@ -113,7 +140,7 @@ static void link_lost(struct link *l, const char *why)
 		return;
 	log_info("connection to srun ended: %s", why);
 	l->gone = true;
-	l->out_len = 0;
+	l->out_len = l->splice_left = 0;
 	if (l->started) {
 		uv_poll_stop(&l->poll);
 		io_pipes_input(l->step, STEPIO_ALL, NULL, 0);
@@ -123,22 +150,36 @@ static void link_lost(struct link *l, const char *why)
 	l->fd = -1;
 }
 
+/* The next piece. As send(2). */
+static ssize_t piece_send(struct link *l)
+{
+	ssize_t n;
+	if (!l->splice_left) {
+		n = send(l->fd, l->out + l->out_at, l->out_len, MSG_NOSIGNAL);
+		l->out_at += n > 0 ? (size_t)n : 0;
+		l->out_len -= n > 0 ? (size_t)n : 0;
+	} else if (l->splice_head_left) {
+		n = send(l->fd, l->splice_head + STEPIO_HEAD - l->splice_head_left, l->splice_head_left, MSG_NOSIGNAL | MSG_MORE);
+		l->splice_head_left -= n > 0 ? (size_t)n : 0;
+	} else {
+		n = splice(l->splice_fd, NULL, l->fd, NULL, l->splice_left, SPLICE_F_NONBLOCK);
+		l->splice_left -= n > 0 ? (size_t)n : 0;
+	}
+	return n;
+}
+
 static void link_flush(struct link *l)
 {
-	while (!l->gone && l->out_len && (l->proven || !l->started)) {
-		ssize_t n = send(l->fd, l->out + l->out_at, l->out_len, MSG_NOSIGNAL);
+	while (!l->gone && has_output(l) && (l->proven || !l->started)) {
+		ssize_t n = piece_send(l);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			break;
-		if (n < 0) {
-			link_lost(l, strerror(errno));
-			break;
-		}
-		l->out_at += (size_t)n;
-		l->out_len -= (size_t)n;
+		if (n <= 0)
+			link_lost(l, n ? strerror(errno) : "a task's output is not there");
 	}
-	if (l->starved && l->out_len < QUEUE_HIGH / 2 && l->proven) {
+	if (l->starved && l->out_len < QUEUE_HIGH / 2 && !l->splice_left && l->proven) {
 		l->starved = false;
 		io_pipes_resume(l->step);
 	}
@@ -257,7 +298,10 @@ static void link_update(struct link *l)
 {
 	if (l->gone || !l->started)
 		return;
-	int events = (l->paused ? 0 : UV_READABLE) | (l->out_len && l->proven ? UV_WRITABLE : 0);
+	int events = (l->paused ? 0 : UV_READABLE) | (has_output(l) && l->proven ? UV_WRITABLE : 0);
+	if (events == l->events)
+		return;
+	l->events = events;
 	if (events)
 		uv_poll_start(&l->poll, events, on_link);
 	else
@@ -269,11 +313,11 @@ static void on_turn_end(uv_check_t *check)
 	struct link *l = check->data;
 	if (l->in_len >= STEPIO_HEAD && !l->paused)
 		frames_run(l);             /* what came before srun's frames were stopped */
-	if (l->gone || !l->out_len || !l->proven)
+	if (l->gone || !has_output(l) || !l->proven)
 		return;
 	link_flush(l);
 	link_update(l);
-	if (!l->out_len || l->gone)
+	if (!has_output(l) || l->gone)
 		step_check_end(l->step);
 }
 
@@ -429,7 +473,7 @@ bool io_link_finish(struct step *s)
 		frame_add(l, STEPIO_END, STEPIO_ALL, NULL, 0);
 		link_flush(l);
 	}
-	if (l->gone || !l->out_len)
+	if (l->gone || !has_output(l))
 		return true;
 	if (!l->drain.data) {
 		uv_timer_init(&s->loop, &l->drain);

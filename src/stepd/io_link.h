@@ -29,5 +29,8 @@ bool io_link_text(struct step *s, const char *line);
  * the queue is full or srun is not proven yet; io_pipes_resume is called when that changes. `*ret_discard`: there is no srun, throw it away. */
 uint8_t *io_link_reserve(struct step *s, size_t n, bool *ret_discard);
 void io_link_commit(struct step *s, uint8_t type, uint32_t task, size_t n);
+/* For io_pipes.c: what the pipe `fd` holds, if it is a lot and nothing else waits, goes out without being copied: nobody may read from it until
+ * io_pipes_resume is called. false: read it and use the two above. */
+bool io_link_splice(struct step *s, uint8_t type, uint32_t task, int fd);
 /* Stop or go on taking frames from srun (stdin that tasks do not take). */
 void io_link_pause(struct step *s, bool pause);

@@ -25,7 +25,7 @@
 #define READ_MAX (64u * 1024)
 #define IN_MAX (4u << 20)
 #define FEW_TASKS 32
-#define PIPE_LARGE (256u * 1024)   /* no more than STEPIO_MAX */
+#define PIPE_LARGE (256u * 1024)
 
 struct stream {                    /* from a task */
 	uv_poll_t poll;
@@ -275,8 +275,8 @@ static void stream_read(struct stream *st)
 		label_read(st);
 		return;
 	}
-	size_t most = st->step->tasks <= FEW_TASKS ? PIPE_LARGE : READ_MAX;
-	uint8_t *room = io_link_reserve(st->step, most, &discard);
+	bool is_spliced = st->fd != pipes.master && !attach_any() && io_link_splice(st->step, st->type, st->rank, st->fd);
+	uint8_t *room = is_spliced ? NULL : io_link_reserve(st->step, READ_MAX, &discard);
 	if (!room) {
 		uv_poll_stop(&st->poll);
 		st->waiting = true;
@@ -284,7 +284,7 @@ static void stream_read(struct stream *st)
 		pipes.waiting = st;
 		return;
 	}
-	ssize_t n = read(st->fd, room, most);
+	ssize_t n = read(st->fd, room, READ_MAX);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	n = n < 0 ? 0 : n;                 /* EIO: the terminal's last user is gone */

@@ -133,3 +133,20 @@ def test_kinds(cluster):
     assert "PMI" not in cluster.run("srun --mpi=none -n1 env").out
     assert {x.split("=")[0] for x in cluster.run("srun --mpi=pmi2 -n1 env").out.splitlines() if "PMI" in x or "MPI_TYPE" in x} >= {
         "PMI_FD", "PMI_RANK", "PMI_SIZE", "PMI_JOBID", "SLURM_MPI_TYPE"}
+
+
+LAUNCHERS = [("openmpi", "mpirun.openmpi"), ("mpich", "mpiexec.hydra -bootstrap slurm"), ("mpich", "mpiexec.hydra")]
+
+
+@pytest.mark.parametrize("kind,launcher", LAUNCHERS, ids=[x[1] for x in LAUNCHERS])
+def test_launchers_of_the_libraries(cluster, kind, launcher):
+    """They read SLURM_* for the nodes and start their daemons by srun: so a site's old scripts go on working."""
+    if not shutil.which(launcher.split()[0]):
+        pytest.skip(f"{launcher} is not installed")
+    program = ring(cluster, kind)
+    env = dict(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    lines = sorted(cluster.run(f"salloc -Q -N2 --ntasks-per-node=4 {launcher} {program}", env=env).out.splitlines(), key=lambda x: int(x.split()[1]))
+    assert [x.split()[1:4] for x in lines] == [[str(r), "of", "8"] for r in range(8)]
+    assert len({x.split()[5] for x in lines[:4]}) == 1 and len({x.split()[5] for x in lines}) == 2
+    assert all(x.endswith("sum 28") for x in lines)
+    cluster.wait("no job is left", lambda: cluster.out("squeue -h -o %i") == "")

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import time
 
+import pytest
+
 CLUSTER = dict(nodes=2, cpus=8, gpus=0)
 
 
@@ -15,6 +17,26 @@ def test_stdin_reaches_every_task(cluster):
 
 def test_binary_output_is_whole(cluster):
     cluster.run("head -c 3000000 /dev/urandom > blob && srun cat blob | cmp - blob && srun cat < blob | cmp - blob")
+
+
+@pytest.mark.parametrize("reader", ["cat", "sh -c 'dd bs=1000 count=3000 iflag=fullblock status=none; sleep 0.3; cat'"], ids=["fast", "slow"])
+@pytest.mark.parametrize("tasks", ["-n1", "-n2 -u"])
+def test_large_output_is_whole_and_in_order(cluster, reader, tasks):
+    """Large pieces are spliced, small ones queued, and both meet; the two streams of a task go their own ways."""
+    script = os.path.join(cluster.work, "large.py")
+    with open(script, "w") as f:
+        f.write("""import os, sys
+if os.environ['SLURM_PROCID'] == '0':
+    for i in range(1000):
+        data = bytes([i % 251]) * (i % 7 == 0 and 200000 or i % 40)
+        os.write(1, data)
+        os.write(2, data[:5])
+""")
+    want = [bytes([i % 251]) * (200000 if i % 7 == 0 else i % 40) for i in range(1000)]
+    r = subprocess.run(f"srun {tasks} /usr/bin/python3 {script} 2>{cluster.work}/err | {reader}", shell=True, env=cluster.env(), stdout=subprocess.PIPE, timeout=60)
+    assert r.stdout == b"".join(want)
+    with open(f"{cluster.work}/err", "rb") as f:
+        assert f.read() == b"".join(w[:5] for w in want)
 
 
 def test_many_tasks_lose_no_line(cluster):
