@@ -8,17 +8,12 @@
 
 struct change { uint64_t ms; int sign; uint32_t cpus; uint64_t mem; const uint32_t *gres; const uint64_t *gres64; };
 struct point { uint64_t ms, mem; uint32_t cpus; }; /* followed by one count each GRES entry */
-struct future { uint64_t until_ms; uint32_t n, stride, cap; unsigned char *at; };
+struct future { uint64_t until_ms; uint32_t n, stride, cap; unsigned char at[]; };
 
 static struct point *point_at(const struct future *f, uint32_t i) { return (struct point *)(f->at + (size_t)i * f->stride); }
 static uint32_t *point_gres(struct point *p) { return (uint32_t *)(p + 1); }
 
-void future_free(struct future *f)
-{
-	if (f)
-		free(f->at);
-	free(f);
-}
+void future_free(struct future *f) { free(f); }
 
 void future_forget(struct core_node *n)
 {
@@ -52,14 +47,24 @@ static bool counts(const struct promise *p, const struct core_job *before)
 	return before ? p->job != before && job_before(p->job, before) : p->fresh;
 }
 
+static uint32_t future_stride(const struct core_node *n) { return (uint32_t)((sizeof(struct point) + n->gres_n * sizeof(uint32_t) + 7) / 8 * 8); }
+
+/* Room for as many points. */
+static struct future *future_grow(struct future *f, uint32_t stride, uint32_t cap)
+{
+	if (f && f->stride == stride && f->cap >= cap)
+		return f;
+	f = xrealloc(f, sizeof *f + (size_t)cap * stride);
+	f->stride = stride;
+	f->cap = cap;
+	f->n = 0;
+	return f;
+}
+
 static void point_put(struct future *f, const struct core_node *n, uint64_t ms, const struct sum *s)
 {
 	if (f->n && point_at(f, f->n - 1)->ms == ms)
 		f->n--;
-	if (f->n == f->cap) {
-		f->cap = f->cap ? 2 * f->cap : 8;
-		f->at = xrealloc(f->at, (size_t)f->cap * f->stride);
-	}
 	struct point *p = point_at(f, f->n++);
 	p->ms = ms;
 	p->cpus = s->cpus > 0 ? (uint32_t)s->cpus : 0;
@@ -69,10 +74,11 @@ static void point_put(struct future *f, const struct core_node *n, uint64_t ms, 
 }
 
 /* before NULL: the fresh promises count; else those to jobs before it. */
-static void future_make(struct core *c, const struct core_node *n, const struct core_job *before, struct future *f)
+static void future_make(struct core *c, const struct core_node *n, const struct core_job *before, struct future **ret)
 {
 	struct sum s = { .cpus = n->cap, .mem = (int64_t)n->mem };
 	uint32_t k = 0;
+	struct future *f = *ret = future_grow(*ret, future_stride(n), (uint32_t)n->held_n + 2 * n->plan_n + 1);
 	f->n = 0;
 	f->until_ms = UINT64_MAX;
 	for (uint32_t g = 0; g < n->gres_n; g++)
@@ -106,35 +112,13 @@ static void future_make(struct core *c, const struct core_node *n, const struct 
 	}
 }
 
-static struct future *future_new(const struct core_node *n)
-{
-	struct future *f = xcalloc(1, sizeof *f);
-	f->stride = (uint32_t)((sizeof(struct point) + n->gres_n * sizeof(uint32_t) + 7) / 8 * 8);
-	return f;
-}
-
-static const struct future *future_fresh(struct core *c, struct core_node *n)
-{
-	if (!n->future)
-		n->future = future_new(n);
-	if (!n->future->n || n->future->until_ms <= c->now_ms)
-		future_make(c, n, NULL, n->future);
-	return n->future;
-}
-
 static const struct future *future_get(struct core *c, struct core_node *n, const struct core_job *before)
 {
-	if (!before)
-		return future_fresh(c, n);
-	uint32_t stride = (uint32_t)((sizeof(struct point) + n->gres_n * sizeof(uint32_t) + 7) / 8 * 8);
-	if (!c->future)
-		c->future = xcalloc(1, sizeof *c->future);
-	if (c->future->stride != stride) {
-		xfree(c->future->at);
-		*c->future = (struct future){ .stride = stride };
-	}
-	future_make(c, n, before, c->future);
-	return c->future;
+	if (before)
+		future_make(c, n, before, &c->future);
+	else if (!n->future || !n->future->n || n->future->until_ms <= c->now_ms)
+		future_make(c, n, NULL, &n->future);
+	return before ? c->future : n->future;
 }
 
 /* --- asking ----------------------------------------------------------------------------------- */
@@ -204,11 +188,10 @@ uint64_t future_earliest(struct core *c, const struct shape *s, struct core_node
 
 void future_check(struct core *c, struct core_node *n)
 {
-	struct future *f = n->future, *g;
+	struct future *f = n->future, *g = NULL;
 	if (!f || !f->n || f->until_ms <= c->now_ms)
 		return;
-	g = future_new(n);
-	future_make(c, n, NULL, g);
+	future_make(c, n, NULL, &g);
 	for (uint32_t i = 0; i < f->n; i++) {
 		struct point *p = point_at(f, i), *q;
 		if (i + 1 < f->n ? point_at(f, i + 1)->ms <= c->now_ms + 1000 : p->ms && p->ms <= c->now_ms + 1000) /* the past; jobs that should be over */

@@ -288,7 +288,7 @@ bool het_promise(struct core *c, struct core_job *lead, enum plan_how how)
 	struct het *h = lead->het;
 	uint64_t from = c->now_ms;
 	bool done = false, failed = false;
-	how = how == PLAN_FRESH ? PLAN_BEHIND : how;
+	how = how == PLAN_FRESH ? PLAN_WHOLE : how;
 	for (uint32_t round = 0; round < PROMISE_ROUNDS && !done && !failed; round++) {
 		promise_drop(c, lead);
 		done = true;
@@ -301,7 +301,7 @@ bool het_promise(struct core *c, struct core_job *lead, enum plan_how how)
 		}
 	}
 	c->plan_from_ms = 0;
-	lead->shape->gaps = false;
+	lead->shape->gap_ms = 0;
 	if (!done)
 		promise_drop(c, lead);
 	return done;

@@ -10,7 +10,8 @@
 
 #define NEVER_MS (1ull << 50)     /* no limit: an end that never comes */
 #define FOREVER_MS (ONE_YEAR_SEC * 1000ull)
-#define ROUNDS_MAX 2
+#define RAISES_MAX 1000       /* nodes that a search gets to know better before it gives the slice back */
+#define MEND_SPARE 8          /* more nodes than are needed: to choose from */
 #define RESV_ROUNDS 8         /* occurrences of a recurring reservation looked at */
 
 uint64_t job_end_ms(const struct core *c, const struct core_job *j)
@@ -121,6 +122,7 @@ struct search {
 	uint64_t limit_ms;          /* the window ends there */
 	struct bitset *ready;
 	uint64_t tasks, gpus, latest_ms;
+	uint32_t raised;
 	uint32_t nodes, try_at;     /* so many nodes are ready; look again when there are try_at */
 };
 
@@ -249,7 +251,7 @@ static struct promise *search_all(struct core *c, struct search *q, uint64_t fro
 			m[n++] = (struct moment){ e, i };
 	}
 	moments_sort(m, n, m + c->node_n);
-	for (uint32_t i = 0; i < n && !p; i++) {
+	for (uint32_t i = 0; n >= q->s->min_nodes && i < n && !p; i++) {
 		struct seen seen;
 		ready_add(c, q, m[i].node, m[i].ms, &seen);
 		if (i + 1 == n)
@@ -271,7 +273,10 @@ static bool search_next(struct core *c, struct search *q, uint64_t until_ms, uin
 		uint64_t e = bitset_has(q->s->able[q->at], node) ? earliest(c, q, node, ms > c->now_ms ? ms : c->now_ms) : UINT64_MAX; /* not before ms: that is known */
 		if (e <= q->limit_ms && e / 1000 > ms / 1000) {
 			est_raise(q->s, q->at, e);
-			continue;
+			if (++q->raised < RAISES_MAX)
+				continue;
+			c->unfinished = true;
+			return false;
 		}
 		est_pop(q->s, q->at);
 		if (e > q->limit_ms || bitset_has(q->ready, node))
@@ -283,8 +288,9 @@ static bool search_next(struct core *c, struct search *q, uint64_t until_ms, uin
 	return false;
 }
 
-/* Few nodes have to be looked at. Of those free at the same time some more than needed are taken along, so that none is held idle for long. */
-static struct promise *search_fast(struct core *c, struct search *q)
+/* Few nodes have to be looked at. Of those free at the same time some more than needed are taken along, so that none is held idle for long.
+ * What it learns of nodes stays known: a search that was given up (c->unfinished) gets further the next time. */
+static struct promise *search_fast(struct core *c, struct search *q, uint64_t *ret_last)
 {
 	struct promise *p = NULL;
 	uint32_t k = 0;
@@ -301,10 +307,12 @@ static struct promise *search_fast(struct core *c, struct search *q)
 			if (!bitset_has(q->ready, c->seen[i].node))
 				ready_add(c, q, c->seen[i].node, c->seen[i].ms, &c->seen[i]);
 	}
-	if (!p && k) {
+	if (!p && k && !c->unfinished) {
 		q->try_at = 0;
 		p = ready_try(c, q, NULL);
 	}
+	c->unfinished = c->unfinished && !p;
+	*ret_last = q->nodes >= q->s->min_nodes ? q->latest_ms : UINT64_MAX;
 	for (uint32_t i = 0; i < k; i++)
 		est_push(c, q->s, q->at, c->seen[i].node, c->seen[i].ms);
 	return p;
@@ -314,15 +322,19 @@ uint64_t plan_window_ms(const struct core *c) { return (c->params.bf_window_min 
 
 static struct promise *promise_in(struct core *c, struct shape *s, struct core_job *j, uint32_t at, const struct resv *in, enum plan_how how)
 {
+	static const uint32_t rounds[] = { [PLAN_ALONE] = 16, [PLAN_FRESH] = 0, [PLAN_BEHIND] = 0, [PLAN_WHOLE] = 2 };
 	uint64_t last = UINT64_MAX, first = j->begin * 1000ull > c->now_ms ? j->begin * 1000ull : c->now_ms;
 	first = c->plan_from_ms > first ? c->plan_from_ms : first;
 	struct search q = { .s = s, .j = j, .at = at, .fresh = how != PLAN_ALONE, .in = in, .limit_ms = first + plan_window_ms(c), .ready = bitset_create(c->node_n) };
 	if (in && !(in->flags & RESVF_FLEX) && (uint64_t)in->end * 1000 <= q.limit_ms)
 		q.limit_ms = (uint64_t)in->end * 1000 - 1;
-	struct promise *p = how == PLAN_FRESH && !in ? search_fast(c, &q) : search_all(c, &q, first, &last);
-	for (uint32_t round = 0; !p && how != PLAN_FRESH && round < (how == PLAN_ALONE ? 16 : ROUNDS_MAX) && last != UINT64_MAX; round++)
+	if (how == PLAN_BEHIND && c->behind_ms > first)
+		first = c->behind_ms;
+	struct promise *p = how == PLAN_FRESH && !in ? search_fast(c, &q, &last) : search_all(c, &q, first, &last);
+	for (uint32_t round = 0; !p && round < rounds[how] && last != UINT64_MAX; round++)
 		p = search_all(c, &q, last + 1, &last); /* gaps between promises: behind the last one */
-	s->gaps = q.nodes >= s->min_nodes && s->min_nodes > 1;
+	if (!p && last != UINT64_MAX && s->min_nodes > 1 && (!s->gap_ms || last < s->gap_ms))
+		s->gap_ms = last;
 	bitset_destroy(q.ready);
 	return p;
 }
@@ -369,22 +381,18 @@ static void promise_enter(struct core *c, struct promise *p)
 /* By how much it has slipped: what ends (completes) at any moment is taken to end in a second (job_end_ms). */
 static uint64_t slipped_ms(const struct core *c, const struct promise *p) { return p->start_ms < c->now_ms + 1000 ? c->now_ms + 1000 - p->start_ms : 0; }
 
-/* Is what it promises still free, as far as numbers tell? fresh: beside the plan being made; else beside all promises to jobs before it. */
-static bool promise_fits(struct core *c, const struct promise *p, bool fresh)
+/* Is what it promises on one node still free, as far as numbers tell? fresh: beside the plan being made; else beside all promises to jobs before it. */
+static bool promise_fits(struct core *c, const struct promise *p, uint32_t at, bool fresh)
 {
 	uint64_t slip = slipped_ms(c, p);
-	for (uint32_t i = 0; i < p->n; i++) {
-		const struct promise_on *o = &p->on[i];
-		struct core_node *n = c->node[o->node];
-		struct avail a;
-		future_avail(c, n, fresh ? NULL : p->job, p->start_ms + slip, p->end_ms + slip, &a);
-		bool less = o->cpus > a.cpus || (c->params.select_memory && o->mem > a.mem);
-		for (uint32_t g = 0; g < n->gres_n; g++)
-			less = less || o->gres[g] > a.gres[g];
-		if (less)
-			return false;
-	}
-	return true;
+	const struct promise_on *o = &p->on[at];
+	struct core_node *n = c->node[o->node];
+	struct avail a;
+	future_avail(c, n, fresh ? NULL : p->job, p->start_ms + slip, p->end_ms + slip, &a);
+	bool less = o->cpus > a.cpus || (c->params.select_memory && o->mem > a.mem);
+	for (uint32_t g = 0; g < n->gres_n; g++)
+		less = less || o->gres[g] > a.gres[g];
+	return !less;
 }
 
 /* May it be kept? Only where numbers tell all. */
@@ -395,7 +403,9 @@ static bool promise_holds(struct core *c, const struct promise *p, bool fresh)
 	bool plain = p->n && !s->user_only && !part->user_only && part->max_node_cpus == UINT32_MAX;
 	for (uint32_t i = 0; plain && i < p->n; i++)
 		plain = bitset_has(c->up, p->on[i].node) && !c->node[p->on[i].node]->resv_n && !c->node[p->on[i].node]->owners;
-	return plain && promise_fits(c, p, fresh);
+	for (uint32_t i = 0; plain && i < p->n; i++)
+		plain = promise_fits(c, p, i, fresh);
+	return plain;
 }
 
 void promises_check(struct core *c, const struct core_job *started, void (*lost)(struct core *c, struct core_job *j))
@@ -405,12 +415,12 @@ void promises_check(struct core *c, const struct core_job *started, void (*lost)
 	for (uint32_t i = 0; i < started->alloc->n; i++) {
 		const struct core_node *n = c->node[started->alloc->on[i].node];
 		for (uint32_t k = n->plan_n; k > 0; k--) {
-			const struct promise *p = k <= n->plan_n ? n->plan[k - 1].p : NULL; /* others of a heterogeneous job go with one of its */
-			if (!p || p->old || !job_before(started, p->job) || promise_fits(c, p, false))
+			struct promise *p = n->plan[k - 1].p;
+			if ( p->old || p->broken || !job_before(started, p->job) || promise_fits(c, p, n->plan[k - 1].at, false))
 				continue;
+			p->broken = true;
 			broken = xgrow(broken, &cap, count + 1, sizeof(struct core_job *));
-			broken[count] = het_first(c, p->job);
-			promise_drop(c, broken[count++]);
+			broken[count++] = het_first(c, p->job);
 		}
 	}
 	for (size_t i = 0; i < count; i++)
@@ -433,12 +443,38 @@ static struct promise *best_in(struct core *c, struct shape *s, struct core_job 
 	return best;
 }
 
+/* A start took nodes that it names: others in their place, for the same time. NULL: there are none. */
+static struct promise *promise_mend(struct core *c, struct shape *s, const struct promise *old)
+{
+	struct search q = { .s = s, .j = old->job, .limit_ms = UINT64_MAX };
+	uint64_t ms = old->start_ms + slipped_ms(c, old);
+	uint32_t spare = MEND_SPARE;
+	struct seen seen;
+	while (q.at < s->part_n && (!s->part[q.at] || s->part[q.at]->index != old->part))
+		q.at++;
+	if (q.at == s->part_n || !s->able[q.at] || !(s->part_mask & 1u << q.at))
+		return NULL;
+	q.ready = bitset_create(c->node_n);
+	for (uint32_t i = 0; i < old->n; i++)
+		if (bitset_has(s->able[q.at], old->on[i].node) && earliest(c, &q, old->on[i].node, ms) == ms)
+			ready_add(c, &q, old->on[i].node, ms, &seen);
+	bitset_for(s->able[q.at], i) {
+		if (ready_enough(&q) && !spare--)
+			break;
+		if (!bitset_has(q.ready, i) && earliest(c, &q, i, ms) == ms)
+			ready_add(c, &q, i, ms, &seen);
+	}
+	struct promise *p = ready_try(c, &q, NULL);
+	bitset_destroy(q.ready);
+	return p;
+}
+
 static void promise_keep(struct core *c, struct promise *p, bool fresh)
 {
 	uint64_t slip = slipped_ms(c, p);
 	p->start_ms += slip;
 	p->end_ms += slip;
-	p->old = false;
+	p->old = p->broken = false;
 	p->fresh = fresh;
 	for (uint32_t i = 0; fresh && i < p->n; i++)
 		future_forget(c->node[p->on[i].node]);
@@ -450,11 +486,19 @@ bool promise_one(struct core *c, struct shape *s, struct core_job *j, enum plan_
 	struct resv *in[RESV_USE_MAX + 1];
 	shape_refresh(c, s);
 	uint32_t n = resv_choices(c, s, in);
-	for (uint32_t i = 0; i < n; i++)
+	s->gap_ms = 0;
+	c->unfinished = false;
+	if (old && old->broken && how == PLAN_ALONE && n == 1 && !in[0])
+		best = promise_mend(c, s, old);
+	for (uint32_t i = 0; i < n && !best; i++)
 		if (!in[i] || resv_open(c, in[i]))
 			best = best_in(c, s, j, in[i], how, best);
-	c->planned++;
 	c->work += 4;
+	if (c->unfinished) { /* the rest next time */
+		free(best);
+		return false;
+	}
+	c->planned++;
 	if (old && (!best || best->start_ms > old->start_ms + slipped_ms(c, old)) && promise_holds(c, old, how != PLAN_ALONE)) { /* nodes are looked at one by one: not always the best is found */
 		promise_keep(c, old, how != PLAN_ALONE);
 		free(best);

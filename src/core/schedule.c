@@ -204,7 +204,7 @@ static void head_failed(struct core *c, struct shape *s, struct core_job *j, boo
 		j->shown = REASON_REQ_NODE_NOT_AVAIL;
 	else
 		j->shown = !passed || !first_blocked(s) ? REASON_PRIORITY : c->topo_short ? REASON_NO_TOPOLOGY_UNIT : REASON_RESOURCES;
-	if (!j->promise)
+	if (!j->promise || j->promise->broken)
 		unpromised_add(c, s);
 }
 

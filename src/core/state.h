@@ -75,12 +75,20 @@ struct held { struct core_job *job; uint32_t at; };  /* job->alloc->on[at] is he
 enum node_contact { CONTACT_NEVER, CONTACT_OK, CONTACT_LOST };
 
 struct core_node {
+	/* what the search for a start looks at, together (sweeps go over all nodes) */
+	struct future *future;      /* what will be free, counting fresh promises (future.c); made when asked for */
+	struct node_gres *gres;
+	uint32_t gres_n;
+	uint32_t cap;               /* CPUs that jobs may have: cpus less those of spec */
+	uint32_t owners;            /* jobs that share it only with jobs of the same user */
+	uint32_t resv_n;
 	uint32_t index;
+	uint32_t cpus, threads, cores_per_socket, sockets;
+	uint64_t tmp;               /* usable for jobs, as mem */
 	char *name, *addr, *hostname;
 	uint16_t port;
 	Pb__NodeRecord *rec;        /* configured and registered facts, reason; counts are filled when read */
-	uint32_t cpus, threads, cores_per_socket, sockets;
-	uint64_t mem, tmp;          /* usable for jobs */
+	uint64_t mem;
 	uint32_t weight;
 	/* state */
 	enum node_state base;       /* UNKNOWN, DOWN, IDLE (means up: ALLOCATED and MIXED follow from the counters) */
@@ -93,11 +101,8 @@ struct core_node {
 	uint64_t mem_used;
 	uint64_t *used;             /* cpu words, then device words */
 	uint64_t *spec;             /* cpu words: CPUs kept for the system, never in used */
-	uint32_t cap;               /* CPUs that jobs may have: cpus less those of spec */
 	uint16_t *shares;           /* jobs on each CPU that share it (OverSubscribe), NULL: none ever did */
 	uint32_t cpu_words, dev_words;
-	struct node_gres *gres;
-	uint32_t gres_n;
 	struct held *held;
 	size_t held_n, held_cap;
 	uint32_t completing;        /* jobs whose epilog is not done here */
@@ -105,13 +110,10 @@ struct core_node {
 	uint32_t released_n;
 	size_t released_cap;
 	uint32_t whole;             /* jobs that hold the node alone */
-	uint32_t owners;            /* jobs that share it only with jobs of the same user */
 	struct planned { struct promise *p; uint32_t at; } *plan; /* promises that name it */
-	struct future *future;      /* what will be free, counting fresh promises (future.c); made when asked for */
 	uint32_t plan_n;
 	size_t plan_cap;
 	struct node_resv *resv;     /* reservations that name it (reserve.c) */
-	uint32_t resv_n;
 	size_t resv_cap;
 };
 
@@ -202,7 +204,7 @@ struct shape {
 	struct tree queue;          /* of core_job.qnode, best first */
 	struct tree_node anode;     /* in core.shapes_active while queue is not empty */
 	bool dirty;                 /* something changed that could let its head start */
-	bool gaps;                  /* of the last search: there were nodes enough, but not at one time */
+	uint64_t gap_ms;            /* of the last search: there were nodes enough, but not at one time up to this one; 0: no matter */
 	bool tried;                 /* its head was looked at since it became head */
 	bool unpromised;            /* head failed and holds no promise yet */
 	bool fits;                  /* policy.c: there was room for it when the pass began */
@@ -253,6 +255,7 @@ struct promise {                /* a planned start */
 	uint64_t start_ms, end_ms;
 	uint32_t n, part, index;    /* index: in core->promises */
 	bool fresh;                 /* made by the present sweep */
+	bool broken;                /* a job before it was started on what it names: it is made again before others pass */
 	bool old;                   /* policy.c: of the pass before, not looked at again yet */
 	struct promise_on on[];
 };
@@ -436,7 +439,10 @@ struct core {
 	uint32_t swept, sweep_gen;  /* jobs it came to; changes when what could not be planned is worth another try */
 	uint64_t sweep_ms;          /* when it began */
 	bool sweep_done, plan_stale, sweep_timer;
-	struct core_job *behind;    /* was looked at, and is once more (PLAN_BEHIND) */
+	struct core_job *behind;    /* was looked at, and is once more, from behind_ms (PLAN_BEHIND) */
+	uint64_t behind_ms;
+	uint32_t behind_left;       /* so many times at most */
+	bool unfinished;            /* the last search was given up half-way: it would have been long (PLAN_FRESH) */
 	struct shape **sweep;
 	uint32_t sweep_n;
 	size_t sweep_cap;
@@ -690,12 +696,13 @@ uint64_t job_end_ms(const struct core *c, const struct core_job *j); /* when its
 bool pack_on(const struct core *c);
 uint32_t *pack_order(struct core *c, const struct shape *s, const struct bitset *cand, const struct when *w);
 
-/* How to look: fresh: with what the sweep has promised, node by node in the order of their times; behind: as that, behind the last of these times (gaps
- * between promises are too short); else all nodes one by one, with the promises to jobs before j. */
-enum plan_how { PLAN_ALONE, PLAN_FRESH, PLAN_BEHIND };
+/* How to look. Alone: at all nodes one by one, with the promises to jobs before j. The others with what the sweep has promised: fresh: node by node in the
+ * order of their times, as far as one slice goes (core.unfinished); behind: at all from behind_ms on, where gaps between promises were too short
+ * (shape.gap_ms); whole: both, to the end. */
+enum plan_how { PLAN_ALONE, PLAN_FRESH, PLAN_BEHIND, PLAN_WHOLE };
 /* A start is promised as early as can be found, and not later than it was promised before as long as that holds. */
 bool promise_make(struct core *c, struct shape *s, struct core_job *j, enum plan_how how);
-/* It was started: promises to jobs behind it that it has broken are dropped. */
+/* It was started: promises to jobs behind it that it has broken are marked so; `lost` is told of each. */
 void promises_check(struct core *c, const struct core_job *started, void (*lost)(struct core *c, struct core_job *j));
 /* So many tasks must fit on a node that is worth waiting for. */
 static inline uint32_t least_tasks(const struct shape *s) { return s->max_nodes == 1 ? s->tasks : 1; }

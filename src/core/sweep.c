@@ -4,6 +4,7 @@
  * next sweep begins at the front, at most every bf_interval; until it comes to a job, the job's old promise protects it. */
 #include "core/state.h"
 
+#define BEHIND_ROUNDS 2
 #define EVALS_PER_UNIT 40       /* looks at a node that cost as much as one placement */
 
 static struct core_job *job_of(struct tree_node *n) { return (struct core_job *)((char *)n - offsetof(struct core_job, qnode)); }
@@ -22,7 +23,7 @@ static void order_set(struct order *o, const struct core_job *j) { *o = (struct 
 static uint32_t most(const struct core *c) { return c->params.bf_max_job_test ? c->params.bf_max_job_test : 500; }
 static uint64_t interval_ms(const struct core *c) { return (c->params.bf_interval_sec ? c->params.bf_interval_sec : 30) * 1000ull; }
 
-bool sweep_passed(const struct core *c, const struct core_job *j) { return c->swept && !order_before(&c->swept_to, j); }
+bool sweep_passed(const struct core *c, const struct core_job *j) { return c->swept && c->behind != j && !order_before(&c->swept_to, j); }
 
 /* --- the queue changes ------------------------------------------------------------------------ */
 
@@ -125,11 +126,10 @@ static void sweep_failed(struct core *c, struct shape *s, struct core_job *j)
 	s->failed_log = c->gain_n;
 }
 
-static void sweep_job(struct core *c, struct shape *s, struct core_job *j)
+/* False: it was not finished, and is to be gone on with. */
+static bool sweep_job(struct core *c, struct shape *s, struct core_job *j)
 {
 	bool stale = c->plan_stale;
-	order_set(&c->swept_to, j);
-	c->swept++;
 	if (!license_room(c, &s->lic)) { /* it waits for those: no start is known */
 		promise_drop(c, j);
 		j->no_plan = c->sweep_gen;
@@ -137,21 +137,31 @@ static void sweep_job(struct core *c, struct shape *s, struct core_job *j)
 		promise_drop(c, j);
 		j->no_plan = c->sweep_gen;
 	} else if (!promise_make(c, s, j, PLAN_FRESH)) {
-		if (s->gaps)
+		if (c->unfinished)
+			return false;
+		if (s->gap_ms) {
 			c->behind = j;
-		else
+			c->behind_ms = s->gap_ms + 1;
+			c->behind_left = BEHIND_ROUNDS;
+		} else
 			sweep_failed(c, s, j);
 	}
+	order_set(&c->swept_to, j);
+	c->swept++;
 	c->plan_stale = stale;
+	return true;
 }
 
 static void sweep_behind(struct core *c)
 {
 	struct core_job *j = c->behind;
-	bool stale = c->plan_stale;
-	c->behind = NULL;
-	if (!promise_make(c, j->shape, j, PLAN_BEHIND))
-		sweep_failed(c, j->shape, j);
+	bool stale = c->plan_stale, made = promise_make(c, j->shape, j, PLAN_BEHIND);
+	c->behind_ms = j->shape->gap_ms + 1;
+	if (made || !j->shape->gap_ms || !--c->behind_left) {
+		c->behind = NULL;
+		if (!made)
+			sweep_failed(c, j->shape, j);
+	}
 	c->plan_stale = stale;
 }
 
@@ -163,13 +173,12 @@ static void sweep_step(struct core *c, uint32_t *budget)
 	uint64_t work = c->work;
 	if (c->behind) {
 		sweep_behind(c);
-	} else if (est_prepare(c, s, c->now_ms + plan_window_ms(c))) {
+	} else if (est_prepare(c, s, c->now_ms + plan_window_ms(c)) && sweep_job(c, s, j)) {
 		s->plan_at = tree_next(&j->qnode);
 		if (!s->plan_at)
 			c->sweep[0] = c->sweep[--c->sweep_n];
 		if (c->sweep_n)
 			heap_down(c, 0);
-		sweep_job(c, s, j);
 	}
 	spend(c, work, budget);
 }
@@ -200,7 +209,7 @@ bool sweep_one(struct core *c, struct shape *s, struct core_job *j, uint32_t *bu
 {
 	uint64_t work = c->work;
 	bool stale = c->plan_stale;
-	if (j->promise || (j->no_plan && j->no_plan == c->sweep_gen))
+	if ((j->promise && !j->promise->broken) || (j->no_plan && j->no_plan == c->sweep_gen))
 		return true;
 	if (!*budget)
 		return false;

@@ -24,7 +24,7 @@
 
 #define TURN_DIRTY_MAX 4096          /* records of one turn; then it closes at once */
 #define BACKLOG_MAX (64u << 20)      /* bytes on the way to the disk; then no new calls are read */
-#define PLAN_BUDGET 128              /* placements tried between two looks at the sockets */
+#define PLAN_BUDGET 64               /* placements tried between two looks at the sockets */
 #define HELD_TIMER_MS 200            /* while the store fails, timers are tried again so often */
 #define LAZY_MS 1000                 /* removals that nobody waits for */
 #define TRIM_JOBS 512               /* give memory back to the system after so many jobs were forgotten */

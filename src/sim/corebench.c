@@ -263,7 +263,7 @@ static double plan_all(struct bench *b, double *ret_slice)
 	double sum = 0;
 	*ret_slice = 0;
 	while (b->plan_more) {
-		struct core_event ev = { .type = EV_PLAN, .plan = { 128 } }; /* as slurmctld gives */
+		struct core_event ev = { .type = EV_PLAN, .plan = { 64 } }; /* as slurmctld gives */
 		double t = now();
 		b->plan_more = false;
 		step(b, &ev);
