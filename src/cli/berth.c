@@ -308,6 +308,8 @@ static int cmd_up(struct args *a, int argc, char **argv, struct error *err)
 	int rc = check_owner(b, there, err);
 	if (!rc)
 		rc = there ? berth_conf_same(b, err) : berth_conf_write(b, err);
+	if (!rc)
+		berth_spool_mount(b);
 	if (!rc && (rc = start_all(b, err)) && !there) {
 		/* A new cluster that cannot work is not left half up; the next try writes its configuration anew. */
 		stop_all(b);

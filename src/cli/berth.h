@@ -28,6 +28,8 @@ struct berth {
 /* berth_conf.c */
 /* Make the folders, configuration, key and pretended devices; picks ports no other cluster uses. Existing clusters keep theirs. */
 int berth_conf_write(struct berth *b, struct error *err);
+/* Put the folder of the spools into memory, where that is permitted and it is empty. */
+void berth_spool_mount(const struct berth *b);
 /* Remove what is ours in the folder, and the folder unless something else is in it. */
 int berth_conf_remove(const struct berth *b, struct error *err);
 /* For a cluster that exists: reads it, and refuses options that ask for another than it is. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -283,8 +284,27 @@ static int check_dirs(const struct berth *b, struct error *err)
 	return 0;
 }
 
+/* The nodes of a local cluster are diskless: what a step keeps in its node's spool costs no disk, as on most compute nodes. As an ordinary user, where
+ * mounting is not permitted, or where there is something already, the spool is where it is. */
+void berth_spool_mount(const struct berth *b)
+{
+	char *spool = berth_path(b, "spool");
+	if (!geteuid() && !rmdir(spool) && !mkdir(spool, 0755))
+		(void)mount("berth", spool, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755");
+	free(spool);
+}
+
+static void spool_unmount(const struct berth *b)
+{
+	char *spool = berth_path(b, "spool");
+	if (!geteuid())
+		(void)umount2(spool, MNT_DETACH | UMOUNT_NOFOLLOW);
+	free(spool);
+}
+
 int berth_conf_remove(const struct berth *b, struct error *err)
 {
+	spool_unmount(b);
 	char *cmd[DIRS + 5] = { "rm", "-rf", "--one-file-system", "--" };
 	int status = 0;
 	for (size_t i = 0; i < DIRS; i++)

@@ -159,6 +159,26 @@ def test_files_of_others_are_neither_taken_over_nor_removed(cluster, folder):
     assert os.listdir(folder) == ["mine"]
 
 
+def mount_of(folder):
+    with open("/proc/mounts") as f:
+        return [line.split()[2] for line in f if line.split()[1] == folder]
+
+
+def test_nodes_are_diskless_where_mounting_is_permitted(cluster, folder):
+    """Their spools are in memory from the first start to the purge; a cluster that goes down and comes up finds them as they were."""
+    if os.geteuid() or subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], check=False).returncode:
+        pytest.skip("mounting a tmpfs is not permitted here")
+    up(cluster, folder)
+    assert mount_of(f"{folder}/spool") == ["tmpfs"]
+    with open(f"{folder}/spool/mark", "w"):
+        pass
+    cluster.berth(f"down --dir {folder}")
+    up(cluster, folder)
+    assert mount_of(f"{folder}/spool") == ["tmpfs"] and os.path.exists(f"{folder}/spool/mark")
+    cluster.berth(f"down --dir {folder} --purge")
+    assert not mount_of(f"{folder}/spool") and not os.path.exists(folder)
+
+
 def test_several_clusters_at_once(cluster, folder):
     started = [subprocess.Popen(["berth", "up", "--dir", f"{folder}{i}", "--nodes", "1", "--gpus", "0"], env=cluster.env(), stdout=subprocess.PIPE) for i in range(3)]
     try:
