@@ -114,8 +114,8 @@ static bool gpu_bind_valid(struct jobopt *o, const char *value)
 	static const struct { const char *name; bool number, list, hex; } words[] = { { "closest", 0, 0, 0 }, { "none", 0, 0, 0 },
 		{ "single", 1, 0, 0 }, { "per_task", 1, 0, 0 }, { "map_gpu", 0, 1, 0 }, { "map", 0, 1, 0 }, { "mask_gpu", 0, 1, 1 }, { "mask", 0, 1, 1 } };
 	const char *at = value;
-	if (!strncasecmp(at, "verbose,", 8) || !strncasecmp(at, "v,", 2))
-		at = strchr(at, ',') + 1;
+	if (!strncasecmp(at, "verbose,", 8))
+		at += 8;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (!word_is(at, words[i].name))
 			continue;

@@ -91,8 +91,7 @@ static bool tres_names(const char *list, const char *name)
 	return false;
 }
 
-/* Cut the element of that name out of a list, in place. */
-static void tres_remove(char *list, const char *name)
+void jobopt_tres_remove(char *list, const char *name)
 {
 	size_t len = strlen(name);
 	for (char *at = list; *at;) {
@@ -224,7 +223,7 @@ static int pairs_check(struct jobopt *o, struct error *err)
 			return refuse_fatal(o, err, groups[3].text);
 		/* A batch script's environment has both, and both say the same: there, and for srun -c in it, --cpus-per-task counts. */
 		if (o->from[JO_tres_per_task] == JOBOPT_ENV && o->from[JO_cpus_per_task] >= JOBOPT_ENV) {
-			tres_remove(o->desc->tres_per_task, "cpu");
+			jobopt_tres_remove(o->desc->tres_per_task, "cpu");
 			if (!*o->desc->tres_per_task)
 				option_drop(o, JO_tres_per_task);
 		} else if (o->from[JO_cpus_per_task] >= o->from[JO_tres_per_task]) {
@@ -233,7 +232,7 @@ static int pairs_check(struct jobopt *o, struct error *err)
 			option_drop(o, JO_cpus_per_task);
 		}
 	}
-	if (jobopt_is_set(o, JO_gpus_per_task) && jobopt_is_set(o, JO_tres_per_task) && o->text[JO_tres_per_task] &&
+	if (jobopt_is_set(o, JO_gpus_per_task) && jobopt_is_set(o, JO_tres_per_task) && o->from[JO_tres_per_task] != JOBOPT_ENV && o->text[JO_tres_per_task] &&
 	    strstr(o->text[JO_tres_per_task], "gres/gpu"))
 		return refuse_fatal(o, err, "You can not have --tres-per-task=gres/gpu= and --gpus-per-task please use one or the other");
 	if (o->overlap && jobopt_is_set(o, JO_exclusive) && o->from[JO_overlap] == o->from[JO_exclusive])

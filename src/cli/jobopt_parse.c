@@ -820,6 +820,8 @@ JOBOPT_PARSER(gpus)
 JOBOPT_PARSER(gpus_per_task)
 {
 	struct str s = STR_INIT;
+	if (jobopt_is_set(o, JO_tres_per_task) && o->desc->tres_per_task && strstr(o->desc->tres_per_task, "gpu") && o->from[JO_tres_per_task] == JOBOPT_ENV)
+		jobopt_tres_remove(o->desc->tres_per_task, "gres/gpu");     /* what the job was asked for; this is for a step of it */
 	if (jobopt_is_set(o, JO_tres_per_task) && o->desc->tres_per_task && strstr(o->desc->tres_per_task, "gpu")) {
 		o->fatal = true;
 		return jobopt_refuse(o, 1, err, "You can not have --tres-per-task=gres/gpu= and --gpus-per-task please use one or the other");
@@ -830,7 +832,7 @@ JOBOPT_PARSER(gpus_per_task)
 	int rc = gres_parse(s.data, req, GRES_REQ_MAX, &n, NULL);
 	if (rc < 0)
 		rc = jobopt_refuse(o, 1, err, "Invalid Trackable RESource (TRES) specification");
-	else if (jobopt_is_set(o, JO_tres_per_task) && o->desc->tres_per_task) {
+	else if (jobopt_is_set(o, JO_tres_per_task) && o->desc->tres_per_task && *o->desc->tres_per_task) {
 		str_addf(&s, ",%s", o->desc->tres_per_task);
 		xstr_set(&o->desc->tres_per_task, s.data);
 	} else {

@@ -32,6 +32,8 @@ void jobopt_put_str(struct jobopt *o, const struct jobopt_target *t, const char 
 void jobopt_put_num(struct jobopt *o, const struct jobopt_target *t, uint64_t value);
 /* err becomes the line, the process will exit with `exit_code`. */
 #define jobopt_refuse(o, code, err, ...) ((o)->exit_code = (code), error_set(err, EINVAL, __VA_ARGS__))
+/* Cut the element of that name ("cpu", "gres/gpu") out of a TRES list, in place. */
+void jobopt_tres_remove(char *list, const char *name);
 /* "Invalid --name specification", 255 */
 int jobopt_refuse_spec(struct jobopt *o, const struct jobopt_row *row, struct error *err);
 /* The option rows of one command, in table order. */

@@ -22,6 +22,12 @@ static void load_user(const struct srun *s, struct envlist *e)
 	envlist_unset(e, "SLURM_JWT");
 }
 
+static void set_gpus(struct envlist *e, const char *name, const char *text)
+{
+	if (text)
+		envlist_set(e, name, str_starts(text, "gres/gpu:") ? text + 9 : text);
+}
+
 static void set_options(const struct jobopt *o, struct envlist *e)
 {
 	const Pb__JobDesc *d = o->desc;
@@ -32,8 +38,14 @@ static void set_options(const struct jobopt *o, struct envlist *e)
 		if (!d->tres_per_task)
 			envlist_setf(e, "SLURM_TRES_PER_TASK", "cpu=%u", d->cpus_per_task);
 	}
+	if (!d->has_cpus_per_task && d->tres_per_task && (str_starts(d->tres_per_task, "cpu:") || str_starts(d->tres_per_task, "cpu=")))
+		envlist_setf(e, "SLURM_CPUS_PER_TASK", "%.*s", (int)strcspn(d->tres_per_task + 4, ","), d->tres_per_task + 4);
 	if (d->has_ntasks_per_tres)
 		envlist_setf(e, "SLURM_NTASKS_PER_TRES", "%u", d->ntasks_per_tres);
+	if (jobopt_is_set(o, JO_gpus))
+		set_gpus(e, "SLURM_GPUS", d->tres_per_job);
+	if (jobopt_is_set(o, JO_gpus_per_node))
+		set_gpus(e, "SLURM_GPUS_PER_NODE", o->gpus_per_node);
 	if (jobopt_is_set(o, JO_job_name))
 		envlist_set(e, "SLURM_JOB_NAME", d->name);
 	if (d->has_overcommit && d->overcommit)
@@ -69,6 +81,7 @@ void env_fill(const struct srun *s, const struct part *p, struct envlist *e)
 		if (!p->o->desc->has_mem_per_cpu)
 			envlist_unset(e, "SLURM_MEM_PER_CPU");
 		envlist_unset(e, "SLURM_HINT");
+		envlist_unset(e, "SLURM_NTASKS_PER_GPU");
 		if (s->o.desc->work_dir && s->is_own_job)
 			envlist_set(e, "SLURM_SUBMIT_DIR", s->o.desc->work_dir);
 		if (s->o.desc->alloc_node && s->is_own_job)

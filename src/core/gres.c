@@ -30,6 +30,28 @@ int wants_parse(struct core *c, const char *text, struct wants *ret, struct erro
 	return 0;
 }
 
+int wants_task(struct core *c, const char *text, struct wants *ret, uint32_t *cpus, struct error *err)
+{
+	struct str rest = STR_INIT;
+	char *copy = xstrdup(text ? text : ""), *at = copy, *w;
+	int r = 0;
+	while (r >= 0 && (w = str_next(&at, ","))) {
+		unsigned long long n;
+		if (str_starts(w, "cpu:") || str_starts(w, "cpu=")) {
+			if (str_to_u64(w + 4, 1, 65535, &n) < 0)
+				r = error_set(err, ESLURM_INVALID_GRES, "\"%s\" is not a number of CPUs a task", w);
+			else
+				*cpus = (uint32_t)n;
+		} else if (w[0] && !str_starts(w, "license/")) /* those are license_per_task's */
+			str_add_sep(&rest, ",", w);
+	}
+	if (r >= 0)
+		r = wants_parse(c, rest.data, ret, err);
+	str_fini(&rest);
+	free(copy);
+	return r;
+}
+
 bool wants_match(const struct want *w, const struct node_gres *g) { return g->name == w->name && (!w->type || g->type == w->type); }
 
 uint32_t wants_free(const struct core_node *n, const struct avail *a, const struct want *w)

@@ -7,12 +7,12 @@
 #include "core/state.h"
 #include "model/hostlist.h"
 
-struct room { uint32_t at, cpus, cap, tasks, gres[GRES_MAX]; bool busy; };
+struct room { uint32_t at, cpus, cap, tasks, sockets, gres[GRES_MAX]; bool busy; };
 struct request {
 	const Pb__StepDesc *d;
 	uint32_t nodes, tasks, cpt, per_node; /* nodes: where it does not say how many */
 	bool exact, gres_default, gres_none;
-	struct wants step, node, task;
+	struct wants step, node, task, socket;
 };
 
 static const struct core_node *node_at(const struct core *c, const struct core_job *j, uint32_t at) { return c->node[j->alloc->on[at].node]; }
@@ -57,6 +57,15 @@ static uint32_t threads_used(const struct core_node *n, const struct request *q)
 	return t && t < n->threads ? t : n->threads;
 }
 
+/* Sockets of a node on which the job has CPUs: --gpus-per-socket counts for each. */
+static uint32_t sockets_held(const struct core_node *n, const uint64_t *mine)
+{
+	uint32_t each = n->cores_per_socket * n->threads, found = 0;
+	for (uint32_t s = 0; s < n->sockets; s++)
+		found += count_bits(mine, s * each, (s + 1) * each) > 0;
+	return found;
+}
+
 /* How many tasks could a node take, with these CPUs and devices? */
 static uint32_t room_tasks(const struct core_node *n, const struct request *q, const struct room *r)
 {
@@ -65,6 +74,9 @@ static uint32_t room_tasks(const struct core_node *n, const struct request *q, c
 		cap = r->cpus / q->cpt;
 	for (uint32_t i = 0; i < q->node.n; i++)
 		if (want_there(n, r, &q->node.w[i]) < q->node.w[i].count)
+			return 0;
+	for (uint32_t i = 0; i < q->socket.n; i++)
+		if (want_there(n, r, &q->socket.w[i]) < q->socket.w[i].count * r->sockets)
 			return 0;
 	for (uint32_t i = 0; i < q->task.n; i++) {
 		uint32_t k = (uint32_t)(want_there(n, r, &q->task.w[i]) / q->task.w[i].count);
@@ -79,7 +91,7 @@ static void room_of(const struct core *c, const struct core_job *j, const struct
 	const uint64_t *mine = j->alloc->words + j->alloc->on[at].bits;
 	uint32_t words = n->cpu_words + n->dev_words;
 	uint64_t *busy = xcalloc(words + n->gres_n + 1, sizeof *busy);
-	*r = (struct room){ .at = at };
+	*r = (struct room){ .at = at, .sockets = q->socket.n ? sockets_held(n, mine) : 0 };
 	if (!whole && !q->d->overlap)
 		bits_busy(c, j, at, busy);
 	for (uint32_t i = 0; i < n->cpus; i++)
@@ -320,6 +332,8 @@ static void take_node(const struct core *c, const struct core_job *j, const stru
 		memcpy(out + n->cpu_words, mine + n->cpu_words, (n->dev_words + n->gres_n) * sizeof *out);
 	for (uint32_t i = 0; i < q->node.n; i++)
 		take_gres(n, &q->node.w[i], q->node.w[i].count, mine, busy, out);
+	for (uint32_t i = 0; i < q->socket.n; i++)
+		take_gres(n, &q->socket.w[i], q->socket.w[i].count * r->sockets, mine, busy, out);
 	for (uint32_t i = 0; i < q->task.n; i++)
 		take_gres(n, &q->task.w[i], q->task.w[i].count * r->tasks, mine, busy, out);
 	for (uint32_t i = 0; i < q->step.n; i++) {
@@ -375,22 +389,39 @@ static uint32_t nodes_by_default(const struct core_job *j, const uint8_t *must, 
 	return musts ? musts : open ? open : 1;
 }
 
-static int request_read(const struct core *c, const struct core_job *j, const Pb__StepDesc *d, uint32_t nodes, struct request *q, struct error *err)
+/* Which GRES: what the step names, else all of the job's; of a job that has whole nodes what it asked for itself. */
+static int gres_read(const struct core *c, const struct core_job *j, const Pb__StepDesc *d, struct request *q, struct error *err)
 {
 	struct core *w = (struct core *)c; /* wants_parse only looks atoms up */
+	const struct shape *s = j->shape;
+	int r;
+	if ((r = wants_parse(w, d->tres_per_step, &q->step, err)) < 0 || (r = wants_parse(w, d->tres_per_node, &q->node, err)) < 0 ||
+	    (r = wants_parse(w, d->tres_per_socket, &q->socket, err)) < 0 || (r = wants_task(w, d->tres_per_task, &q->task, &q->cpt, err)) < 0)
+		return r;
+	bool gres_of_task = d->tres_per_task && (strstr(d->tres_per_task, "gres") || q->task.n);
+	bool named = (d->tres_per_step && d->tres_per_step[0]) || (d->tres_per_node && d->tres_per_node[0]) || (d->tres_per_socket && d->tres_per_socket[0]) || gres_of_task;
+	q->gres_default = !named;
+	if (named || !s->exclusive || !(s->job.n + s->node.n + s->socket.n + s->task.n))
+		return 0;
+	q->gres_default = false;
+	q->step = s->job;
+	q->node = s->node;
+	q->socket = s->socket;
+	q->task = s->task;
+	return 0;
+}
+
+static int request_read(const struct core *c, const struct core_job *j, const Pb__StepDesc *d, uint32_t nodes, struct request *q, struct error *err)
+{
 	int r;
 	*q = (struct request){ .d = d, .nodes = nodes, .cpt = d->has_cpus_per_task && d->cpus_per_task ? d->cpus_per_task : 1 };
+	if ((r = gres_read(c, j, d, q, err)) < 0)
+		return r;
 	q->per_node = d->has_ntasks_per_node ? d->ntasks_per_node : 0;
 	q->exact = d->exact || d->exclusive || (d->has_cpus_per_task && d->cpus_per_task);
 	q->tasks = d->has_num_tasks && d->num_tasks ? d->num_tasks : q->per_node * (d->has_min_nodes ? d->min_nodes : nodes);
 	if (!q->tasks)
 		q->tasks = d->has_min_nodes && d->min_nodes ? d->min_nodes : nodes;
-	if ((r = wants_parse(w, d->tres_per_step, &q->step, err)) < 0 || (r = wants_parse(w, d->tres_per_node, &q->node, err)) < 0 || (r = wants_parse(w, d->tres_per_task, &q->task, err)) < 0)
-		return r;
-	if (d->tres_per_socket && d->tres_per_socket[0])
-		return error_set(err, ESLURM_NOT_SUPPORTED, "--gpus-per-socket of a step is not supported yet");
-	bool named = (d->tres_per_step && d->tres_per_step[0]) || (d->tres_per_node && d->tres_per_node[0]) || (d->tres_per_task && d->tres_per_task[0]);
-	q->gres_default = !named;
 	if (!q->exact && d->has_num_tasks && q->per_node && d->has_min_nodes && q->tasks > q->per_node * d->min_nodes)
 		return error_set(err, ESLURM_INVALID_TASK_COUNT, "%u tasks do not fit on %u nodes with %u a node", q->tasks, d->min_nodes, q->per_node);
 	return 0;

@@ -70,29 +70,6 @@ static int per_gpu(const char *text, const char *option, uint64_t *ret, struct e
 	return 0;
 }
 
-/* tres_per_task may also say cpu=N, which is --cpus-per-task by another name. */
-static int task_wants(struct core *c, struct shape *s, const char *text, struct error *err)
-{
-	struct str rest = STR_INIT;
-	char *copy = xstrdup(text ? text : ""), *at = copy, *w;
-	int r = 0;
-	while (r >= 0 && (w = str_next(&at, ","))) {
-		unsigned long long n;
-		if (str_starts(w, "cpu:") || str_starts(w, "cpu=")) {
-			if (str_to_u64(w + 4, 1, 65535, &n) < 0)
-				r = error_set(err, ESLURM_INVALID_GRES, "\"%s\" is not a number of CPUs a task", w);
-			else
-				s->cpus_per_task = (uint32_t)n;
-		} else if (w[0] && !str_starts(w, "license/")) /* those are license_per_task's */
-			str_add_sep(&rest, ",", w);
-	}
-	if (r >= 0)
-		r = wants_parse(c, rest.data, &s->task, err);
-	str_fini(&rest);
-	free(copy);
-	return r;
-}
-
 /* The second word of --distribution: over the sockets of a node. */
 static bool distribution_block(const char *text, bool otherwise)
 {
@@ -209,7 +186,7 @@ static int shape_fill(struct core *c, struct shape *s, const Pb__JobDesc *d, str
 	s->mem_node = d->has_mem_per_node ? d->mem_per_node : 0;
 	s->mem_cpu = d->has_mem_per_cpu ? d->mem_per_cpu : 0;
 	if ((r = wants_parse(c, d->tres_per_job, &s->job, err)) < 0 || (r = wants_parse(c, d->tres_per_node, &s->node, err)) < 0 ||
-	    (r = wants_parse(c, d->tres_per_socket, &s->socket, err)) < 0 || (r = task_wants(c, s, d->tres_per_task, err)) < 0)
+	    (r = wants_parse(c, d->tres_per_socket, &s->socket, err)) < 0 || (r = wants_task(c, d->tres_per_task, &s->task, &s->cpus_per_task, err)) < 0)
 		return r;
 	if ((r = wants_once(c, s, err)) < 0 || (r = license_parse(c, d->licenses, &s->lic, err)) < 0)
 		return r;

@@ -901,6 +901,8 @@ void job_update(struct core *c, const struct core_event *ev);
 
 /* gres.c */
 int wants_parse(struct core *c, const char *text, struct wants *ret, struct error *err);
+/* tres_per_task may also say cpu=N, which is --cpus-per-task by another name: into *cpus, which stays otherwise. */
+int wants_task(struct core *c, const char *text, struct wants *ret, uint32_t *cpus, struct error *err);
 bool wants_match(const struct want *w, const struct node_gres *g);
 uint32_t wants_free(const struct core_node *n, const struct avail *a, const struct want *w);
 char *tres_of_request(const struct core *c, const struct shape *s);

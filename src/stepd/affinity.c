@@ -409,3 +409,20 @@ void affinity_say(const struct step *s, const struct task *t)
 	}
 	affinity_mem_say(s, t);
 }
+
+bool affinity_is_near(const struct step *s, const struct task *t, const char *cores)
+{
+	const cpu_set_t *mine = plan.task ? &plan.task[t->local] : &plan.allowed;
+	uint32_t threads = s->start->threads ? s->start->threads : 1;
+	struct bitset *set;
+	bool near = false;
+	if (idset_parse(cores, CPUS_MAX / threads, &set, NULL) < 0)
+		return false;
+	bitset_for(set, core)
+		for (uint32_t i = 0; i < threads; i++) {
+			uint32_t cpu = cpu_of_kernel(s, core * threads + i);
+			near = near || (cpu < CPUS_MAX && CPU_ISSET(cpu, mine));
+		}
+	bitset_destroy(set);
+	return near;
+}

@@ -18,6 +18,8 @@ void affinity_env(const struct step *s, struct envlist *e);
 void affinity_apply(struct step *s, const struct task *t);
 /* --cpu-bind=verbose, --mem-bind=verbose: a line on the task's stderr. */
 void affinity_say(const struct step *s, const struct task *t);
+/* May a task run on one of these cores (core-major ids of the whole node)? */
+bool affinity_is_near(const struct step *s, const struct task *t, const char *cores);
 /* Has the machine the CPUs that the node claims? */
 bool affinity_is_real(const struct step *s);
 /* "0-3" of abstract ids as the kernel numbers them, for cpuset.cpus. malloc'd. */

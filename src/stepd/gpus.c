@@ -1,7 +1,9 @@
 /* gpus.c - GPUs of a task (see gpus.h)
  *
- * Bindings: per_task:N and single:K give slices, map: and mask: name places among the step's devices, none and closest give all of them
- * (closest would need the links of devices to cores; without them every device is equally close). */
+ * Bindings: per_task:N and single:K give slices, map_gpu: and mask_gpu: name places among the step's devices (VALUE*TIMES repeats one), closest gives
+ * those that gres.conf puts near the task's CPUs (Cores; all where none is), none gives all. A place that is not there: the first device, and the
+ * task's stderr says so. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +12,7 @@
 #include "model/envlist.h"
 #include "model/idset.h"
 #include "model/tres.h"
+#include "stepd/affinity.h"
 #include "stepd/contain_limit.h"
 #include "stepd/gpus.h"
 #include "stepd/step.h"
@@ -71,17 +74,14 @@ static char *list_text(const uint32_t *dev, size_t n)
 	return str_take(&out);
 }
 
-/* "per_task:1", "single:2", "map:..." without the "gres/gpu:" before it; NULL: not bound. */
+/* "per_task:1", "verbose,single:2", "map_gpu:..." without the "gres/gpu:" before it; NULL: not bound. */
 static const char *binding(const struct step *s, char *buf, size_t size)
 {
 	const Pb__StepDesc *d = s->cred->desc;
 	const char *bind = s->spec->gpu_bind ? s->spec->gpu_bind : d ? d->tres_bind : NULL;
 	const char *at = bind ? strstr(bind, "gres/gpu:") : NULL;
-	if (at || bind) {
-		bind = at ? at + 9 : bind;
-		bind += str_starts(bind, "verbose,") ? 8 : 0;
-		return bind;
-	}
+	if (bind)
+		return at ? at + 9 : bind;
 	uint64_t each = d && d->tres_per_task ? tres_get(d->tres_per_task, "gres/gpu") : 0;
 	if (!each)
 		return NULL;
@@ -89,46 +89,88 @@ static const char *binding(const struct step *s, char *buf, size_t size)
 	return buf;
 }
 
-/* The k-th element of a comma list, used again from the start. */
-static unsigned long element(const char *list, uint32_t k, int base)
+static const char *unspoken(const char *bind) { return bind + (str_starts(bind, "verbose,") ? 8 : 0); }
+
+/* How often an item of a list counts: "2*3" three times. */
+static unsigned long times(const char *item)
 {
-	uint32_t n = 1;
-	for (const char *at = list; *at; at++)
-		n += *at == ',';
-	for (k %= n; k; k--)
-		list = strchr(list, ',') + 1;
+	const char *star = item + strcspn(item, "*,");
+	unsigned long n = *star == '*' ? strtoul(star + 1, NULL, 10) : 1;
+	return n ? n : 1;
+}
+
+static const char *next_item(const char *item) { return item[strcspn(item, ",")] ? item + strcspn(item, ",") + 1 : NULL; }
+
+/* The value for the k-th task in a comma list, used again from the start. */
+static unsigned long element(const char *list, unsigned long k, int base)
+{
+	unsigned long n = 0;
+	for (const char *at = list; at; at = next_item(at))
+		n += times(at);
+	k %= n;
+	for (; k >= times(list); list = next_item(list))
+		k -= times(list);
 	return strtoul(list, NULL, base);
 }
 
-static size_t narrow(const char *bind, const struct step *s, const struct task *t, const uint32_t *dev, size_t n, uint32_t *ret)
+static const Pb__NodeGres *gres_of_device(const struct step *s, uint32_t dev)
 {
-	size_t count = 0, first, each;
+	for (size_t i = 0; i < s->start->n_gres; i++) {
+		const Pb__NodeGres *g = s->start->gres[i];
+		if (!strcmp(g->name, "gpu") && dev >= g->first_index && dev - g->first_index < g->count)
+			return g;
+	}
+	return NULL;
+}
+
+static size_t closest(const struct step *s, const struct task *t, const uint32_t *dev, size_t n, uint32_t *ret)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < n; i++) {
+		const Pb__NodeGres *g = gres_of_device(s, dev[i]);
+		if (!g || !g->cores || !*g->cores || affinity_is_near(s, t, g->cores))
+			ret[count++] = dev[i];
+	}
+	if (count)
+		return count;
+	memcpy(ret, dev, n * sizeof *dev);
+	return n;
+}
+
+/* Which of the step's devices (n > 0) are a task's. *ret_bad: it names none that is there. */
+static size_t narrow(const char *bind, const struct step *s, const struct task *t, const uint32_t *dev, size_t n, uint32_t *ret, bool *ret_bad)
+{
+	size_t count = 0, each;
 	const char *arg = strchr(bind, ':');
 	arg = arg ? arg + 1 : "";
+	*ret_bad = false;
+	if (str_starts(bind, "closest"))
+		return closest(s, t, dev, n, ret);
 	if (str_starts(bind, "per_task") || str_starts(bind, "single")) {
+		bool share = str_starts(bind, "single");       /* K tasks share one device */
 		each = strtoul(arg, NULL, 10);
 		each = each ? each : 1;
-		if (str_starts(bind, "single"))       /* K tasks share one device */
-			first = (t->local / each) % n, each = 1;
-		else
-			first = (t->local * each) % n;
-		for (size_t i = 0; i < each && i < n; i++)
+		size_t first = (share ? t->local / each : t->local * each) % n;
+		for (size_t i = 0; i < (share ? 1 : each) && i < n; i++)
 			ret[count++] = dev[(first + i) % n];
-	} else if (str_starts(bind, "map")) {
+		return count;
+	}
+	if (str_starts(bind, "map")) {
 		unsigned long at = element(arg, t->local, 0);
 		if (at < n)
 			ret[count++] = dev[at];
 	} else if (str_starts(bind, "mask")) {
-		unsigned long mask = element(arg, t->local, 0);
+		unsigned long mask = element(arg, t->local, 16);
 		for (size_t i = 0; i < n && i < 64; i++)
 			if (mask >> i & 1)
 				ret[count++] = dev[i];
-	}
-	(void)s;
-	if (!count) {
+	} else {
 		memcpy(ret, dev, n * sizeof *dev);
-		count = n;
+		return n;
 	}
+	*ret_bad = !count;
+	if (!count)
+		ret[count++] = dev[0];
 	return count;
 }
 
@@ -204,13 +246,11 @@ void gpus_env(const struct step *s, const struct task *t, struct envlist *e)
 		return;
 	if (step_count)
 		envlist_setf(e, "SLURM_GPUS_ON_NODE", "%llu", (unsigned long long)step_count);
-	if (!n) {
-		if (job_count)                         /* the job has devices, this step has none of them */
-			envlist_set(e, visible[0], "");
+	if (!n)
 		return;
-	}
 	const char *bind = binding(s, buf, sizeof buf);
-	size_t k = bind ? narrow(bind, s, t, step, n, mine) : n;
+	bool bad;
+	size_t k = bind ? narrow(unspoken(bind), s, t, step, n, mine, &bad) : n;
 	char *text = list_text(bind ? mine : step, k);
 	envlist_set(e, "SLURM_STEP_GPUS", text);
 	char *seen = visible_text(s, bind ? mine : step, k, step, n);
@@ -221,4 +261,34 @@ void gpus_env(const struct step *s, const struct task *t, struct envlist *e)
 		envlist_setf(e, "SLURM_TRES_BIND", "gres/gpu:%s", bind);
 	}
 	free(text);
+}
+
+static unsigned long long mask_of(const uint32_t *dev, size_t n)
+{
+	unsigned long long mask = 0;
+	for (size_t i = 0; i < n; i++)
+		mask |= dev[i] < 64 ? 1ULL << dev[i] : 0;
+	return mask;
+}
+
+void gpus_say(const struct step *s, const struct task *t)
+{
+	uint32_t step[GPUS_MAX], mine[GPUS_MAX];
+	uint64_t count;
+	char buf[32];
+	bool bad;
+	size_t n = s->spec && s->here ? devices(s->here->gres, s->here->n_gres, step, &count) : 0;
+	const char *bind = n ? binding(s, buf, sizeof buf) : NULL;
+	if (!bind)
+		return;
+	size_t k = narrow(unspoken(bind), s, t, step, n, mine, &bad);
+	if (bad)
+		dprintf(2, "slurmstepd: error: Bind request gres/gpu:%s does not specify any devices within the allocation for task %u. "
+			"Binding to the first device in the allocation instead.\n", bind, t->rank);
+	if (bind == unspoken(bind))
+		return;
+	char *global = list_text(mine, k), *local = visible_text(s, mine, k, step, n);
+	dprintf(2, "gpu-bind: usable_gres=0x%llX; bit_alloc=0x%llX; local_inx=0; global_list=%s; local_list=%s\n", mask_of(mine, k), mask_of(step, n), global, local);
+	free(global);
+	free(local);
 }

@@ -10,3 +10,5 @@ void gpus_batch(const struct step *s, struct envlist *e);
 /* The devices (of all kinds) the step may open here. Borrowed. */
 size_t gpus_devices(const struct step *s, Pb__GresAlloc ***ret);
 void gpus_env(const struct step *s, const struct task *t, struct envlist *e);
+/* --gpu-bind=verbose, and what could not be bound as asked for: on the task's stderr, in the child. */
+void gpus_say(const struct step *s, const struct task *t);

@@ -22,6 +22,7 @@
 #include "stepd/contain_limit.h"
 #include "stepd/env.h"
 #include "stepd/gather.h"
+#include "stepd/gpus.h"
 #include "stepd/io.h"
 #include "stepd/rlimits.h"
 #include "stepd/mpi.h"
@@ -94,6 +95,7 @@ static void child_run(struct step *s, struct task *t)
 	if (affinity_mem_apply(s, t) < 0)
 		_exit(1);
 	affinity_say(s, t);
+	gpus_say(s, t);
 	user_chdir(s, work_dir(s));
 	env = plugins_child_user(s, t, prolog_run(s, t, env));
 	if (s->spec && s->spec->bcast_exec)        /* argv[0] stays what was typed */
