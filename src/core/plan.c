@@ -416,7 +416,7 @@ void promises_check(struct core *c, const struct core_job *started, void (*lost)
 		const struct core_node *n = c->node[started->alloc->on[i].node];
 		for (uint32_t k = n->plan_n; k > 0; k--) {
 			struct promise *p = n->plan[k - 1].p;
-			if ( p->old || p->broken || !job_before(started, p->job) || promise_fits(c, p, n->plan[k - 1].at, false))
+			if (p->old || p->broken || !job_before(started, p->job) || promise_fits(c, p, n->plan[k - 1].at, false))
 				continue;
 			p->broken = true;
 			broken = xgrow(broken, &cap, count + 1, sizeof(struct core_job *));

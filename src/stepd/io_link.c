@@ -150,6 +150,19 @@ static void link_lost(struct link *l, const char *why)
 	l->fd = -1;
 }
 
+/* Of what the pipe is known to hold, as much as goes. As send(2); 0: it holds less, since a task has read its own output back. */
+static ssize_t splice_send(struct link *l)
+{
+	int left;
+	ssize_t n = splice(l->splice_fd, NULL, l->fd, NULL, l->splice_left, SPLICE_F_NONBLOCK);
+	if (n < 0 && errno == EAGAIN && !ioctl(l->splice_fd, FIONREAD, &left)) {
+		errno = EAGAIN;
+		return left ? -1 : 0;
+	}
+	l->splice_left -= n > 0 ? (size_t)n : 0;
+	return n;
+}
+
 /* The next piece. As send(2). */
 static ssize_t piece_send(struct link *l)
 {
@@ -162,8 +175,7 @@ static ssize_t piece_send(struct link *l)
 		n = send(l->fd, l->splice_head + STEPIO_HEAD - l->splice_head_left, l->splice_head_left, MSG_NOSIGNAL | MSG_MORE);
 		l->splice_head_left -= n > 0 ? (size_t)n : 0;
 	} else {
-		n = splice(l->splice_fd, NULL, l->fd, NULL, l->splice_left, SPLICE_F_NONBLOCK);
-		l->splice_left -= n > 0 ? (size_t)n : 0;
+		n = splice_send(l);
 	}
 	return n;
 }

@@ -39,6 +39,41 @@ if os.environ['SLURM_PROCID'] == '0':
         assert f.read() == b"".join(w[:5] for w in want)
 
 
+def test_task_reads_its_own_output_back(cluster):
+    """What slurmstepd was about to pass on is gone: the step's output ends with a message, nobody waits for it or turns in circles."""
+    script = os.path.join(cluster.work, "back.py")
+    with open(script, "w") as f:
+        f.write("""import os, time
+pipe = os.open('/proc/self/fd/1', os.O_RDWR | os.O_NONBLOCK)
+open('begun', 'w').close()
+while not os.path.exists('stopped'):
+    time.sleep(0.01)
+full = 0
+while full < 50:                       # nothing goes any more: srun does not read, the pipe waits
+    try:
+        os.write(pipe, bytes(65536))
+        full = 0
+    except BlockingIOError:
+        full += 1
+        time.sleep(0.01)
+try:
+    while True:
+        os.read(pipe, 1 << 20)
+except BlockingIOError:
+    pass
+open('back', 'w').close()
+time.sleep(600)
+""")
+    srun = subprocess.Popen(["srun", "-D", cluster.work, "/usr/bin/python3", script], env=cluster.env(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    cluster.wait("the task", lambda: os.path.exists(f"{cluster.work}/begun"))
+    srun.send_signal(signal.SIGSTOP)
+    open(f"{cluster.work}/stopped", "w").close()
+    cluster.wait("the pipe to be empty", lambda: os.path.exists(f"{cluster.work}/back"))
+    srun.send_signal(signal.SIGCONT)
+    assert "connection closed" in srun.communicate(timeout=60)[1] and srun.returncode
+    cluster.wait("the job's end", lambda: cluster.out("squeue -h") == "")
+
+
 def test_many_tasks_lose_no_line(cluster):
     lines = cluster.run("srun -N2 -n16 bash -c 'for i in $(seq 200); do echo $SLURM_PROCID $i; done'").out.splitlines()
     assert len(lines) == len(set(lines)) == 3200
