@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "cli/jobopt.h"
 
-#define TODO_MAX_SBATCH 32
+#define TODO_MAX_SBATCH 31
 #define TODO_MAX_SALLOC 30
 #define TODO_MAX_SRUN 41
 

@@ -337,6 +337,7 @@ static void environment_make(const struct jobopt *o, const struct client *c, con
 		if (!o->desc->has_mem_per_cpu)             /* the default memory is not told, as the reference */
 			envlist_unset(env, "SLURM_MEM_PER_CPU");
 	}
+	jobenv_add_mpi(env, conf_str(client_conf(c), CONF_MpiParams));
 	if (o->no_torch)
 		envlist_set(env, "SLURM_EXPORT_TORCH", "no");
 	if (o->gpus_per_node)

@@ -76,6 +76,8 @@ static bool is_elsewhere(const struct srun *s, const struct part *p)
 void env_fill(const struct srun *s, const struct part *p, struct envlist *e)
 {
 	load_user(s, e);
+	if (s->is_own_job && (!s->o.desc->export_env || str_eq_nocase(s->o.desc->export_env, "ALL")))
+		jobenv_add_mpi(e, conf_str(s->conf, CONF_MpiParams));
 	if (p->job && is_elsewhere(s, p)) {
 		jobenv_add(e, p->job, JOBENV_SRUN, conf_str(s->conf, CONF_ClusterName), conf_path(s->conf));
 		if (!p->o->desc->has_mem_per_cpu)

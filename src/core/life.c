@@ -450,6 +450,18 @@ static void end_by_status(struct core *c, struct core_job *j, uint32_t status, b
 		job_end(c, j, sig || code ? PB__JOB_STATE__FAILED : PB__JOB_STATE__COMPLETED, 0);
 }
 
+/* The script has not begun. */
+static void user_env_failed(struct core *c, struct core_job *j, const char *text)
+{
+	struct job_extra *x = job_x(j);
+	free(x->why);
+	x->why = xasprintf("could not begin: %.1000s", text ? text : error_text(ESLURM_USER_ENV));
+	xstr_set(&x->wait_text, x->why);
+	j->hold = REASON_USER_ENV_HELD;
+	fx_log(c, LOG_L_ERROR, "job %u is held: it %s", j->id, x->why);
+	job_requeue(c, j, true, 0, 0);
+}
+
 void job_batch_done(struct core *c, struct core_job *j, uint32_t node, const Pb__NodeEvent *e)
 {
 	bool live = j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED;
@@ -471,6 +483,10 @@ void job_batch_done(struct core *c, struct core_job *j, uint32_t node, const Pb_
 	if (live && e->killed && !e->oom) {
 		node_why(c, j, node, "lost the job's slurmstepd: it was killed");
 		end_by_node(c, j);
+		return;
+	}
+	if (live && e->has_error && e->error == ESLURM_USER_ENV && !j->preempt_at) {
+		user_env_failed(c, j, e->text);
 		return;
 	}
 	if (live && e->oom)

@@ -154,6 +154,7 @@ static void hold(struct why *w)
 		why_clears(i, 0, "an operator runs: scontrol release %s", id);
 		break;
 	case REASON_LAUNCH_FAILED_HELD:
+	case REASON_USER_ENV_HELD:
 		i = why_condition(w, "hold", "it is held because it %s", j->x && j->x->wait_text ? j->x->wait_text : "could not be launched");
 		why_text(i, "by", "launch_failure");
 		why_clears(i, 0, "mend the cause, then: scontrol release %s", id);

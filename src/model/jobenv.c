@@ -470,3 +470,18 @@ void jobenv_add_batch(struct envlist *e, const Pb__JobRecord *job, int pid)
 	if (job->desc && job->desc->alloc_node)
 		envlist_set_default(e, "SLURM_SUBMIT_HOST", job->desc->alloc_node);
 }
+
+void jobenv_add_mpi(struct envlist *e, const char *params)
+{
+	static const char *const hydra[][2] = { { "I_MPI_HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS" }, { "HYDRA_BOOTSTRAP", "HYDRA_LAUNCHER_EXTRA_ARGS" } };
+	bool off = params && strstr(params, "disable_slurm_hydra_bootstrap");
+	envlist_set_default(e, "OMPI_MCA_plm_slurm_args", "--external-launcher");
+	envlist_set_default(e, "PRTE_MCA_plm_slurm_args", "--external-launcher");
+	for (size_t i = 0; i < sizeof hydra / sizeof *hydra; i++) {
+		const char *chosen = envlist_get(e, hydra[i][0]);
+		if (chosen ? strcmp(chosen, "slurm") != 0 : off)
+			continue;
+		envlist_set(e, hydra[i][0], "slurm");
+		envlist_set_default(e, hydra[i][1], "--external-launcher");
+	}
+}

@@ -18,6 +18,9 @@ void jobenv_add_owner(struct envlist *e, const Pb__JobRecord *job);
 void jobenv_add_node(struct envlist *e, const Pb__JobRecord *job, const char *node);
 /* The batch step's own: SLURM_STEP_ID, PROCID, LOCALID, GTIDS, SLURM_TASK_PID, SLURM_PRIO_PROCESS, SLURM_SUBMIT_*. */
 void jobenv_add_batch(struct envlist *e, const Pb__JobRecord *job, int pid);
+/* What makes mpirun of Open MPI and of the MPICH family start its helpers by `srun --external-launcher`. `params`: MpiParams, or NULL. What is set already
+ * stays; who has chosen another way than slurm is left alone. */
+void jobenv_add_mpi(struct envlist *e, const char *params);
 /* "2(x2),1" from counts a node. malloc'd. */
 char *jobenv_counts(const uint32_t *count, size_t n);
 /* Tasks on each node of the allocation, in node order: ret has room for the nodes. Returns how many nodes. */

@@ -33,6 +33,22 @@ static void two_nodes(void **state)
 	envlist_fini(&e);
 }
 
+/* Where the user or the site has chosen, that holds. */
+static void mpi_launchers(void **state)
+{
+	struct envlist e = ENVLIST_INIT, own = ENVLIST_INIT, off = ENVLIST_INIT;
+	jobenv_add_mpi(&e, NULL);
+	is(&e, "HYDRA_BOOTSTRAP", "slurm"); is(&e, "HYDRA_LAUNCHER_EXTRA_ARGS", "--external-launcher"); is(&e, "I_MPI_HYDRA_BOOTSTRAP", "slurm");
+	is(&e, "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", "--external-launcher"); is(&e, "OMPI_MCA_plm_slurm_args", "--external-launcher"); is(&e, "PRTE_MCA_plm_slurm_args", "--external-launcher");
+	envlist_set(&own, "HYDRA_BOOTSTRAP", "ssh"); envlist_set(&own, "OMPI_MCA_plm_slurm_args", "mine");
+	jobenv_add_mpi(&own, "");
+	is(&own, "HYDRA_BOOTSTRAP", "ssh"); is(&own, "HYDRA_LAUNCHER_EXTRA_ARGS", NULL); is(&own, "I_MPI_HYDRA_BOOTSTRAP", "slurm"); is(&own, "OMPI_MCA_plm_slurm_args", "mine");
+	envlist_set(&off, "HYDRA_BOOTSTRAP", "slurm");
+	jobenv_add_mpi(&off, "disable_slurm_hydra_bootstrap");
+	is(&off, "HYDRA_LAUNCHER_EXTRA_ARGS", "--external-launcher"); is(&off, "I_MPI_HYDRA_BOOTSTRAP", NULL); is(&off, "PRTE_MCA_plm_slurm_args", "--external-launcher");
+	envlist_fini(&e); envlist_fini(&own); envlist_fini(&off);
+}
+
 /* -N2 --ntasks-per-node=3 --gres=gpu:2, the second node */
 static void gpus_and_array(void **state)
 {
@@ -86,6 +102,6 @@ static void environment(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(two_nodes), cmocka_unit_test(gpus_and_array), cmocka_unit_test(counts), cmocka_unit_test(environment) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(two_nodes), cmocka_unit_test(mpi_launchers), cmocka_unit_test(gpus_and_array), cmocka_unit_test(counts), cmocka_unit_test(environment) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,6 +83,8 @@ void settings_fill(const struct noded *n, Pb__StepdStart *start)
 			setting_add(start, switches[i].name, "yes");
 	setting_add(start, "SlurmdDebug", log_level_name((enum log_level)conf_num(n->conf, CONF_SlurmdDebug)));
 	setting_add(start, "ConfPath", conf_path(n->conf));
+	if (conf_str(n->conf, CONF_MpiParams))
+		setting_add(start, "MpiParams", conf_str(n->conf, CONF_MpiParams));
 	plugins_fill(n, start);
 	topology_fill(n, start);
 	setting_add_num(start, "UnkillableStepTimeout", conf_num(n->conf, CONF_UnkillableStepTimeout));

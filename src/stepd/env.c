@@ -201,9 +201,11 @@ void env_prepare(const struct step *s)
 		env_topology(s, &common);
 		gpus_batch(s, &common);
 		envlist_set(&common, "HOSTNAME", s->node);
+		jobenv_add_mpi(&common, step_conf(s, "MpiParams"));
 		return;
 	}
 	envlist_load(&common, s->spec->env, s->spec->n_env);
+	envlist_set_default(&common, "TMPDIR", "/tmp");
 	torch_forget(&common);
 	env_step_layout(s, &common);
 	env_step_here(s, &common);
@@ -214,10 +216,6 @@ char **env_task(const struct step *s, const struct task *t)
 	struct envlist *e = &common;
 	if (s->batch) {
 		jobenv_add_batch(e, s->cred->job, getpid());
-		if (s->cred->user)
-			envlist_set(e, "USER", s->cred->user), envlist_set(e, "LOGNAME", s->cred->user);
-		if (s->cred->home)
-			envlist_set_default(e, "HOME", s->cred->home);
 		return e->var;
 	}
 	envlist_setf(e, "SLURM_PROCID", "%u", t->rank);

@@ -24,6 +24,7 @@
 #include "stepd/gather.h"
 #include "stepd/gpus.h"
 #include "stepd/io.h"
+#include "stepd/login.h"
 #include "stepd/rlimits.h"
 #include "stepd/mpi.h"
 #include "stepd/multi.h"
@@ -92,6 +93,9 @@ static void child_run(struct step *s, struct task *t)
 	signals_reset();
 	umask((mode_t)step_umask(s));
 	io_child(s, t);
+	env = login_env(s, env);
+	if (!env)
+		_exit(1);
 	if (affinity_mem_apply(s, t) < 0)
 		_exit(1);
 	affinity_say(s, t);

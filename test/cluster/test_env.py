@@ -59,3 +59,82 @@ def test_torch_variables_off_for_a_site(cluster):
     finally:
         with open(conf, "w") as f:
             f.write(before)
+
+
+# --- the login environment ---
+
+LOGIN = "/usr/bin/env | /usr/bin/grep -vE '^(SLURM|SRUN|BERTH)'; command -v srun || true"
+
+
+@pytest.fixture(scope="module")
+def login_user(user, cluster):
+    """An ordinary user whose profile says something, sets something and leaves a process behind."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to act as another user")
+    profile = os.path.expanduser(f"~{user}/.profile")
+    with open(profile, "w") as f:
+        f.write("echo welcome\nexport FROM_LOGIN=yes SHARED=login\nsleep 4711 &\n")
+    yield user
+    os.unlink(profile)
+
+
+def script_env(cluster, user, args, script=LOGIN, **env):
+    """Variables the batch script sees, and where srun is."""
+    given = dict(HOME="/home/nowhere", FOO="foo", SHARED="submit", **env)
+    name = f"/tmp/berth-login-{os.getpid()}.out"
+    cluster.run(f"sbatch -W -o {name} {args} --wrap \"{script}\"", user=user, env=given, cwd="/tmp")
+    lines = cluster.read(name).splitlines()
+    os.unlink(name)
+    return dict(line.split("=", 1) for line in lines if "=" in line), [line for line in lines if "=" not in line]
+
+
+@pytest.mark.parametrize("args", ["--export=NONE", "--export=NONE --get-user-env", "--export=FOO,BAZ=1"])
+def test_scripts_without_the_callers_environment_have_a_logins(cluster, login_user, args):
+    env, srun = script_env(cluster, login_user, args)
+    assert env["HOME"] == os.path.expanduser(f"~{login_user}") and env["USER"] == env["LOGNAME"] == login_user and env["SHELL"] == "/bin/bash"
+    assert env["FROM_LOGIN"] == "yes" and env["SHARED"] == "login" and env["MAIL"] == f"/var/mail/{login_user}"
+    assert "/usr/bin" in env["PATH"].split(":") and srun and srun[0].endswith("/srun")
+    assert env.get("FOO") == ("foo" if "FOO" in args else None) and env.get("BAZ") == ("1" if "BAZ" in args else None)
+    assert env["ENVIRONMENT"] == "BATCH" and env["HYDRA_BOOTSTRAP"] == "slurm" and env["TMPDIR"] == "/tmp"
+
+
+def test_the_callers_environment_wins_over_the_logins(cluster, login_user):
+    env, srun = script_env(cluster, login_user, "--get-user-env")
+    assert env["FROM_LOGIN"] == "yes" and env["SHARED"] == "submit" and env["FOO"] == "foo" and env["HOME"] == "/home/nowhere" and srun
+    assert env["MAIL"] == f"/var/mail/{login_user}"
+
+
+def test_nil_is_nothing(cluster, login_user):
+    env, _ = script_env(cluster, login_user, "--export=NIL")
+    assert not {"HOME", "USER", "LOGNAME", "PATH", "FOO", "FROM_LOGIN", "MAIL"} & set(env)
+
+
+def test_what_a_profile_leaves_running_ends(cluster, login_user):
+    script_env(cluster, login_user, "--export=NONE")
+    cluster.wait("it to be gone", lambda: not cluster.run("pgrep -f 'sleep 4711'", check=False).out)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act as another user")
+def test_a_login_that_fails_holds_the_job(cluster):
+    cluster.wait_idle()
+    job = cluster.submit("--export=NONE -o /dev/null --wrap true", user="nobody", cwd="/tmp")
+    cluster.wait("the job to be held", lambda: cluster.job(job, "Reason") == "user_env_retrieval_failed_requeued_held")
+    assert cluster.state(job) == "PENDING" and cluster.job(job, "Priority") == "0" and cluster.job(job, "Restarts") == "1"
+    assert "the login environment of user 65534 could not be had from /usr/sbin/nologin" in cluster.out(f"scontrol why {job}")
+    cluster.run(f"scancel {job}")
+    cluster.wait_idle()
+
+
+def test_steps_take_what_they_are_told_to(cluster):
+    for spec in ("NONE", "NIL"):
+        got = cluster.out(f"srun --export-torch=no --export={spec} /usr/bin/env", env={"FOO": "foo"}).splitlines()
+        assert [line for line in got if not re.match("SLURM|SRUN", line)] == ["TMPDIR=/tmp"]
+    got = cluster.out("srun --export-torch=no --export=FOO,BAZ=1 /usr/bin/env", env={"FOO": "foo"}).splitlines()
+    assert sorted(line for line in got if not re.match("SLURM|SRUN", line)) == ["BAZ=1", "FOO=foo", "TMPDIR=/tmp"]
+
+
+def test_mpi_launchers_start_their_helpers_by_srun(cluster):
+    for command in ("salloc -Q -n1 env", "srun -n1 env"):
+        got = cluster.out(command, env={"I_MPI_HYDRA_BOOTSTRAP": "ssh"}).splitlines()
+        assert {"HYDRA_BOOTSTRAP=slurm", "HYDRA_LAUNCHER_EXTRA_ARGS=--external-launcher", "OMPI_MCA_plm_slurm_args=--external-launcher", "I_MPI_HYDRA_BOOTSTRAP=ssh"} <= set(got)
+        assert not any(line.startswith("I_MPI_HYDRA_BOOTSTRAP_EXEC") for line in got)
