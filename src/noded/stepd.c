@@ -42,7 +42,8 @@ static int stepd_exec(struct noded *n, char *const argv[], int channel)
 
 static void zygote_stop(struct noded *n)
 {
-	close(n->zygote);
+	if (n->zygote)
+		close(n->zygote);
 	n->zygote = 0;
 }
 
@@ -63,6 +64,7 @@ static int zygote_start(struct noded *n)
 		close(pair[0]);
 		return rc;
 	}
+	zygote_stop(n);                    /* the one before */
 	n->zygote = pair[0];
 	n->zygote_steps = 0;
 	return 0;
@@ -83,21 +85,32 @@ static int order_send(int zygote, const char *title, const int fds[2])
 
 void stepd_prepare(struct noded *n) { (void)zygote_start(n); }
 
-int stepd_start(struct noded *n, const char *title, int channel, int will, pid_t *ret_pid)
+/* -EPIPE: it is gone, before it could fork or after. */
+static int order(struct noded *n, const char *title, const int fds[2], pid_t *ret_pid)
 {
 	int32_t answer;
-	int fds[2] = { channel, will }, rc = -EPIPE;
-	if (n->zygote && n->zygote_steps >= RENEW)
-		zygote_stop(n);
-	if (n->zygote && (rc = order_send(n->zygote, title, fds)) < 0)
-		zygote_stop(n);
-	if (rc < 0 && ((rc = zygote_start(n)) < 0 || (rc = order_send(n->zygote, title, fds)) < 0))
+	int rc = n->zygote && n->zygote_steps < RENEW ? 0 : zygote_start(n);
+	if (rc < 0)
 		return rc;
-	n->zygote_steps++;
-	if (recv(n->zygote, &answer, sizeof answer, 0) != sizeof answer) {
-		zygote_stop(n);            /* it may have forked or not: not tried again */
-		return -EIO;
+	if (order_send(n->zygote, title, fds) < 0 || recv(n->zygote, &answer, sizeof answer, 0) != sizeof answer) {
+		zygote_stop(n);
+		return -EPIPE;
 	}
+	n->zygote_steps++;
 	*ret_pid = answer;
 	return answer < 0 ? answer : 0;
+}
+
+int stepd_start(struct noded *n, const char *title, int will, pid_t *ret_pid)
+{
+	int pair[2], rc = -EPIPE;
+	for (int tries = 0; rc == -EPIPE && tries < 3; tries++) {
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+			return -errno;
+		rc = order(n, title, (int[]){ pair[1], will < 0 ? pair[1] : will }, ret_pid);
+		close(pair[1]);
+		if (rc < 0)
+			close(pair[0]);    /* one that was forked all the same finds nobody who says what to run, and ends */
+	}
+	return rc < 0 ? rc : pair[0];
 }

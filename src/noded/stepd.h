@@ -8,6 +8,6 @@
 
 /* One that waits, so that the first step finds it. What fails here is tried again, and told, at the first step. */
 void stepd_prepare(struct noded *n);
-/* A slurmstepd with `channel` as its descriptor 3 and `will` as its 4; both stay the caller's. `title` is what ps shows (at most ZYGOTE_TITLE_MAX bytes
- * of it). 0 and its process id, or a negative code. */
-int stepd_start(struct noded *n, const char *title, int channel, int will, pid_t *ret_pid);
+/* A slurmstepd that waits for its StepdStart. `will`: its descriptor 4, stays the caller's; negative: none. `title`: what ps shows (at most
+ * ZYGOTE_TITLE_MAX bytes of it). The connection to it, which is its descriptor 3, and its process id; or a negative code. */
+int stepd_start(struct noded *n, const char *title, int will, pid_t *ret_pid);

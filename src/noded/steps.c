@@ -380,19 +380,13 @@ static void on_bcast_written(uv_write_t *req, int status)
 /* sbcast: told what to do, then left alone; it reports to the sender, who holds the other end. */
 static int bcast_spawn(struct noded *n, Pb__StepdStart *start, struct error *err)
 {
-	int pair[2];
 	pid_t pid;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return error_set(err, errno, "socketpair: %s", strerror(errno));
-	int rc = stepd_start(n, "slurmstepd: [sbcast]", pair[1], pair[1], &pid);
-	close(pair[1]);
-	if (rc < 0) {
-		close(pair[0]);
-		return error_set(err, rc, "cannot start %s: %s", n->stepd_path, strerror(-rc));
-	}
+	int channel = stepd_start(n, "slurmstepd: [sbcast]", -1, &pid);
+	if (channel < 0)
+		return error_set(err, channel, "cannot start %s: %s", n->stepd_path, strerror(-channel));
 	uv_pipe_t *pipe = xcalloc(1, sizeof *pipe);
 	uv_pipe_init(&n->loop, pipe, 0);
-	uv_pipe_open(pipe, pair[0]);
+	uv_pipe_open(pipe, channel);
 	size_t len;
 	struct out_msg *msg = xmalloc(sizeof *msg);
 	msg->data = message_frame(&start->base, &len);
@@ -403,7 +397,6 @@ static int bcast_spawn(struct noded *n, Pb__StepdStart *start, struct error *err
 
 int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err)
 {
-	int pair[2];
 	pid_t pid;
 	char name[32], title[64];
 	const Pb__StepCred *c = start->cred;
@@ -414,21 +407,15 @@ int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err)
 	int will = will_make(n, start, err);
 	if (will < 0)
 		return will;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
-		close(will);
-		return error_set(err, errno, "socketpair: %s", strerror(errno));
-	}
 	stepid_format(c->job_id, c->step_id, name, sizeof name);
 	snprintf(title, sizeof title, "slurmstepd: [%s]", name);
-	int rc = stepd_start(n, title, pair[1], will, &pid);
+	int channel = stepd_start(n, title, will, &pid);
 	close(will);
-	close(pair[1]);
-	if (rc < 0) {
-		close(pair[0]);
+	if (channel < 0) {
 		done_remove(n, c->job_id, c->step_id, ".part");
-		return error_set(err, rc, "cannot start %s: %s", n->stepd_path, strerror(-rc));
+		return error_set(err, channel, "cannot start %s: %s", n->stepd_path, strerror(-channel));
 	}
-	struct node_step *st = step_add(n, pair[0], c->job_id, c->step_id);
+	struct node_step *st = step_add(n, channel, c->job_id, c->step_id);
 	st->pid = pid;
 	st->known = true;
 	st->uid = c->uid;

@@ -26,6 +26,13 @@ echo end >> run-$SLURM_JOB_ID
 OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
 
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass
+
+
 class Round:
     def __init__(self, cluster, seed):
         self.cluster, self.seed, self.random = cluster, seed, random.Random(seed)
@@ -54,32 +61,45 @@ class Round:
             ids = set(re.findall(r"^\d+$", got.out, re.M))
             self.sruns.append((got.rc, ids, got.err))
 
-    def slurmstepds(self):
+    def slurmstepds(self, title=r"slurmstepd: \[(\d+)\."):
+        """(process id, what the title says) of each of this cluster."""
         found = []
         for path in glob.glob("/proc/[0-9]*/cmdline"):
             try:
                 with open(path) as f:
-                    title = re.match(r"slurmstepd: \[(\d+)\.", f.read())
+                    match = re.match(title, f.read())
                 pid = int(path.split("/")[2])
-                if title and os.readlink(f"/proc/{pid}/cwd").startswith(self.cluster.home + "/"):
-                    found.append((pid, int(title.group(1))))
+                if match and os.readlink(f"/proc/{pid}/cwd").startswith(self.cluster.home + "/"):
+                    found.append((pid, match.group(1)))
             except OSError:
                 continue
         return found
 
+    def kill_step(self):
+        steps = self.slurmstepds()
+        if steps:
+            pid, job = self.random.choice(sorted(steps))
+            self.killed_steps.add(int(job))
+            kill(pid)
+
+    def kill_zygote(self):
+        """The one that waits to be forked, not one that was forked a moment ago and bears its title still: no job may notice."""
+        for pid, _ in self.slurmstepds(r"slurmstepd: (waiting)"):
+            try:
+                with open(f"/proc/{pid}/stat") as f:
+                    parent = f.read().split()[3]
+                with open(f"/proc/{parent}/comm") as f:
+                    if f.read() == "slurmd\n":
+                        kill(pid)
+            except OSError:
+                continue
+
     def kill_one(self):
-        what = self.random.choice(["slurmctld", "slurmctld", "slurmdbd", "slurmd", "slurmd", "slurmstepd"])
+        what = self.random.choice(["slurmctld", "slurmctld", "slurmdbd", "slurmd", "slurmd", "slurmstepd", "zygote"])
         pause = self.random.random()
         self.kills[what] = self.kills.get(what, 0) + 1
-        if what == "slurmstepd":
-            steps = self.slurmstepds()
-            if steps:
-                pid, job = self.random.choice(sorted(steps))
-                self.killed_steps.add(job)
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except OSError:
-                    pass
+        if what in ("slurmstepd", "zygote"):
+            self.kill_step() if what == "slurmstepd" else self.kill_zygote()
             return
         name = what if what != "slurmd" else f"node-{self.random.randint(1, NODES)}"
         self.told.append(f"{datetime.datetime.now().isoformat(timespec='milliseconds')} kill -9 {name}")
