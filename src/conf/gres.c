@@ -19,6 +19,7 @@
 #include "model/tres.h"
 
 #define GRES_FILES_MAX 1024
+#define ENTRIES_MAX 16     /* of a node, as the scheduler keeps them (GRES_MAX of core/state.h) */
 
 struct line {                       /* a line of gres.conf, read */
 	const struct conf_line *l;
@@ -241,6 +242,44 @@ static int node_merge(struct conf *c, struct line *g, size_t lines, uint32_t nod
 	return 0;
 }
 
+static bool is_to_detect(const Pb__NodeGres *e) { return !strcmp(e->name, "gpu") && !e->files && !e->count_only; }
+
+/* Where AutoDetect holds, GPUs without a device become entries of one device each, which slurmd completes. */
+static int gpus_split(const struct conf *c, Pb__NodeRecord *n, struct error *err)
+{
+	const char *how = conf_gres_autodetect(c, n->name);
+	Pb__NodeGres **was = n->gres_list;
+	size_t count = n->n_gres_list;
+	uint64_t entries = 0;
+	if (!how || !strcasecmp(how, "off"))
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		entries += is_to_detect(was[i]) ? was[i]->count : 1;
+	if (entries > ENTRIES_MAX)
+		return error_set(err, ESLURM_NOT_SUPPORTED, "gres.conf: AutoDetect: node %s has more than %d devices; say which with File=", n->name, ENTRIES_MAX);
+	n->gres_list = NULL;
+	n->n_gres_list = 0;
+	for (size_t i = 0; i < count; i++) {
+		Pb__NodeGres *e = was[i];
+		if (!is_to_detect(e)) {
+			n->gres_list = xrealloc(n->gres_list, (n->n_gres_list + 1) * sizeof(Pb__NodeGres *));
+			n->gres_list[n->n_gres_list++] = e;
+			continue;
+		}
+		for (uint64_t k = 0; k < e->count; k++) {
+			Pb__NodeGres *one = entry_add(n, e->name, e->type, 1, e->first_index + k);
+			one->cores = xstrdup_null(e->cores);
+			one->sockets = xstrdup_null(e->sockets);
+			one->links = xstrdup_null(e->links);
+			one->flags = xstrdup_null(e->flags);
+			one->detected = one->has_detected = true;
+		}
+		pb__node_gres__free_unpacked(e, NULL);
+	}
+	free(was);
+	return 0;
+}
+
 int conf_gres_merge(struct conf *c, struct error *err)
 {
 	struct line *g = c->gres_n ? xcalloc(c->gres_n, sizeof *g) : NULL;
@@ -251,7 +290,8 @@ int conf_gres_merge(struct conf *c, struct error *err)
 		lines += rc != 0;
 	}
 	for (uint32_t n = 0; rc >= 0 && n < c->node_n; n++)
-		rc = node_merge(c, g, lines, n, err);
+		if (!(rc = node_merge(c, g, lines, n, err)))
+			rc = gpus_split(c, c->node[n], err);
 	for (size_t i = 0; i < lines; i++) {
 		bitset_destroy(g[i].nodes);
 		hostlist_fini(&g[i].file);

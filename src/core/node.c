@@ -44,7 +44,7 @@ static void gres_add(struct core *c, struct core_node *n, const char *name, cons
 	}
 	*e = (struct node_gres){ .name = atom_get(c, name), .type = type ? atom_get(c, type) : 0, .count = (uint32_t)count };
 	e->by_device = count <= 4096 && !(g && g->count_only);
-	e->no_index = !(g && g->files);
+	e->no_index = !(g && (g->files || g->detected));
 	e->bit0 = before;
 	e->first_index = g && g->has_first_index ? g->first_index : first;
 	e->cores = near_cpus(n, g ? g->cores : NULL);
@@ -107,6 +107,26 @@ static void gres_load(struct core *c, struct core_node *n, const Pb__NodeRecord 
 		return;
 	for (size_t i = 0; i < count && n->gres_n < GRES_MAX; i++)
 		gres_add(c, n, r[i].name, r[i].type, r[i].count, NULL);
+}
+
+void node_gres_detected(struct core_node *n, const Pb__NodeRecord *seen)
+{
+	for (size_t i = 0; i < n->rec->n_gres_list && i < n->gres_n && n->rec->n_gres_list == seen->n_gres_list; i++) {
+		Pb__NodeGres *to = n->rec->gres_list[i];
+		const Pb__NodeGres *from = seen->gres_list[i];
+		struct node_gres *e = &n->gres[i];
+		if (!to->detected || strcmp(to->name, from->name) || to->first_index != from->first_index)
+			continue;
+		xstr_set(&to->files, from->files);
+		xstr_set(&to->cores, from->cores);
+		xstr_set(&to->links, from->links);
+		free(e->cores);
+		free(e->links);
+		e->links = NULL;
+		e->links_n = 0;
+		e->cores = near_cpus(n, to->cores);
+		links_load(e, to->links);
+	}
 }
 
 void node_setup(struct core *c, struct core_node *n, const Pb__NodeRecord *rec)

@@ -542,6 +542,8 @@ bool part_group_allowed(const Pb__PartitionRecord *p, const struct core_caller *
 
 /* node.c */
 void node_setup(struct core *c, struct core_node *n, const Pb__NodeRecord *rec);
+/* What the node has found out about its devices (AutoDetect of gres.conf). */
+void node_gres_detected(struct core_node *n, const Pb__NodeRecord *seen);
 void node_destroy(struct core_node *n);
 void node_spare_used(struct core_node *n, const uint64_t *words); /* CPUs that jobs have are not kept for the system, whatever the configuration now says */
 void node_refresh(struct core *c, struct core_node *n);        /* bitsets after any change of state or room */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "model/hostlist.h"
 #include "noded/hardware.h"
@@ -85,14 +86,15 @@ void hardware_load(uint32_t *ret_load, uint64_t *ret_free_mb)
 		*ret_free_mb = (uint64_t)info.freeram * info.mem_unit >> 20;
 }
 
-char *hardware_gres_problem(const Pb__NodeRecord *self)
+/* What gres.conf promises and /dev does not have: malloc'd text that names the device; NULL: all is there. GPUs that AutoDetect has looked for are not looked at. */
+static char *devices_problem(const Pb__NodeRecord *self, bool but_gpus)
 {
 	for (size_t i = 0; i < self->n_gres_list; i++) {
 		const Pb__NodeGres *g = self->gres_list[i];
 		struct hostlist files = HOSTLIST_INIT;
 		struct stat st;
 		char *problem = NULL;
-		if (!g->files || hostlist_add(&files, g->files, NULL) < 0)
+		if (!g->files || (but_gpus && !strcmp(g->name, "gpu")) || hostlist_add(&files, g->files, NULL) < 0)
 			continue;
 		for (size_t k = 0; k < files.count && !problem; k++)
 			if (stat(files.name[k], &st) < 0)
@@ -105,4 +107,72 @@ char *hardware_gres_problem(const Pb__NodeRecord *self)
 			return problem;
 	}
 	return NULL;
+}
+
+static bool has_gpus(const Pb__NodeRecord *self)
+{
+	for (size_t i = 0; i < self->n_gres_list; i++)
+		if (!strcmp(self->gres_list[i]->name, "gpu"))
+			return true;
+	return false;
+}
+
+/* GPUs do not come and go while slurmd runs: they are looked for once. */
+static size_t gpus_here(const char *how, struct gpu **ret, char **ret_problem)
+{
+	static struct gpu found[GPUS_MAX];
+	static char *asked;
+	static int n;
+	if (!asked || strcmp(asked, how)) {
+		xstr_set(&asked, how);
+		n = gpus_detect(how, found, GPUS_MAX, ret_problem);
+		log_info("AutoDetect=%s: %d GPUs", how, n > 0 ? n : 0);
+	}
+	*ret = found;
+	return n > 0 ? (size_t)n : 0;
+}
+
+void hardware_gres_find(struct noded *n)
+{
+	const char *how = conf_gres_autodetect(n->conf, n->name);
+	struct gpu *found = NULL;
+	size_t count = 0;
+	char *problem = NULL, *merged;
+	free(n->gres_problem);
+	if (how && strcasecmp(how, "off") && has_gpus(n->self))
+		count = gpus_here(how, &found, &problem);
+	else
+		how = NULL;
+	n->gres_problem = devices_problem(n->self, how != NULL);
+	gpus_list_free(&n->gres);
+	gpus_merge(n->self, found, count, &n->hw, &n->gres, &merged);
+	problem = problem ? problem : merged;
+	if (problem != merged)
+		free(merged);
+	if (n->gres_problem)
+		free(problem);
+	else
+		n->gres_problem = problem;
+	if (n->gres_problem)
+		log_error("%s", n->gres_problem);
+}
+
+void hardware_gres_print(const struct noded *n)
+{
+	for (size_t i = 0; i < n->gres.n; i++) {
+		const Pb__NodeGres *g = n->gres.entry[i];
+		printf("Gres Name=%s", g->name);
+		if (g->type)
+			printf(" Type=%s", g->type);
+		printf(" Count=%llu Index=%u", (unsigned long long)g->count, g->first_index);
+		if (g->files)
+			printf(" File=%s", g->files);
+		if (g->cores)
+			printf(" Cores=%s", g->cores);
+		if (g->links)
+			printf(" Links=%s", g->links);
+		printf("%s%s\n", g->flags ? " Flags=" : "", g->flags ? g->flags : "");
+	}
+	if (n->gres_problem)
+		printf("%s\n", n->gres_problem);
 }

@@ -6,5 +6,8 @@ void hardware_find(struct hardware *hw, const char *tmp_fs);
 void hardware_print(const struct hardware *hw);
 /* Load (x100) and free memory now. */
 void hardware_load(uint32_t *ret_load, uint64_t *ret_free_mb);
-/* What gres.conf promises and /dev does not have: malloc'd text that names the device; NULL: all is there. */
-char *hardware_gres_problem(const Pb__NodeRecord *self);
+/* n->gres from the configuration and, where gres.conf says AutoDetect, from the drivers; n->gres_problem: what is missing, or NULL. After each reading of the
+ * configuration. */
+void hardware_gres_find(struct noded *n);
+/* slurmd -G, on stdout. */
+void hardware_gres_print(const struct noded *n);

@@ -116,11 +116,10 @@ int noded_load_conf(struct noded *n, struct error *err)
 	n->conf = conf;
 	n->self = self;
 	xstr_set(&n->name, self->name);
-	free(n->gres_problem);
-	n->gres_problem = hardware_gres_problem(self);
-	if (n->gres_problem)
-		log_error("%s", n->gres_problem);
 	log_setup(n);
+	if (!n->hw.cpus)
+		hardware_find(&n->hw, conf_str(n->conf, CONF_TmpFS));
+	hardware_gres_find(n);
 	health_configure(n);
 	log_debug("configuration read from %s", conf_path(conf));
 	return 0;
@@ -131,7 +130,6 @@ static int start(struct noded *n, struct error *err)
 	int rc = place_take(n, err);
 	if (rc < 0)
 		return rc;
-	hardware_find(&n->hw, conf_str(n->conf, CONF_TmpFS));
 	n->creds = cred_book_create();
 	n->events = events_create(n);
 	used_load(n);
@@ -167,6 +165,10 @@ int main(int argc, char **argv)
 		return emulate_main(n);
 	if (noded_load_conf(n, &err) < 0)
 		return fatal(&err);
+	if (n->opt.print_gres) {
+		hardware_gres_print(n);
+		return n->gres_problem ? 1 : 0;
+	}
 	if (n->opt.has_nice && nice(n->opt.nice) < 0)
 		log_error("cannot run at nice value %d: %s", n->opt.nice, strerror(errno));
 	if (!n->opt.foreground && daemon_background(&err) < 0)

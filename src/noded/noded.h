@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "conf/conf.h"
 #include "model/stepid.h"
+#include "noded/gpus.h"
 #include "proto/agent.pb-c.h"
 #include "proto/controller.pb-c.h"
 #include "wire/wire.h"
@@ -24,6 +25,7 @@ struct node_step;
 
 struct noded_options {
 	const char *conf_path, *node_name, *conf_server, *log_file, *stepd_path;
+	bool print_gres;                  /* and end */
 	bool foreground, clean, rebooted, change_dir;
 	int verbose, nice;
 	unsigned emulate;                 /* so many nodes; 0: be one */
@@ -43,6 +45,7 @@ struct noded {
 	struct noded_options opt;
 	struct conf *conf;
 	const Pb__NodeRecord *self;       /* in conf */
+	struct gpus_list gres;            /* its generic resources, with what AutoDetect has found */
 	char *name, *spool, *run_dir, *stepd_path, *cgroup, *controllers;
 	int zygote;                       /* connection to the slurmstepd that waits to be forked (stepd.h); 0: none */
 	unsigned zygote_steps;            /* forked from it */

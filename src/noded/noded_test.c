@@ -23,6 +23,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "model/stepid.h"
+#include "noded/gpus.h"
 #include "proto/agent.pb-c.h"
 #include "proto/controller.pb-c.h"
 #include "wire/sign.h"
@@ -308,6 +309,36 @@ static void test_registers(void **state)
 	if (!seen.problem[0])
 		skip();                            /* until conf merges gres.conf into the nodes */
 	assert_non_null(strstr(seen.problem, "gpu1 is missing"));
+}
+
+static void driver_file(const char *bus, const char *text, const char *cpus)
+{
+	char path[300];
+	snprintf(path, sizeof path, "mkdir -p %s/root/proc/driver/nvidia/gpus/%s %s/root/sys/bus/pci/devices/%s", dir, bus, dir, bus);
+	assert_int_equal(system(path), 0);
+	snprintf(path, sizeof path, "root/proc/driver/nvidia/gpus/%s/information", bus);
+	write_file(path, text, strlen(text), 0644);
+	snprintf(path, sizeof path, "root/sys/bus/pci/devices/%s/local_cpulist", bus);
+	write_file(path, cpus, strlen(cpus), 0644);
+}
+
+static void test_gpus_of_the_driver(void **state)
+{
+	struct gpu found[4];
+	char root[280];
+	(void)state;
+	driver_file("0000:81:00.0", "Model: \t\t NVIDIA A100-SXM4-40GB\nIRQ:   12\nDevice Minor: \t 1\n", "64-127\n");
+	driver_file("0000:01:00.0", "Model: NVIDIA H200\nDevice Minor: 0\n", "0-3,70\n");
+	driver_file("0000:02:00.0", "Model: NVIDIA H200\nDevice Minor: none\n", "");
+	snprintf(root, sizeof root, "%s/root", dir);
+	assert_int_equal(gpus_from_driver(root, found, 4), 2);
+	assert_int_equal(found[0].minor, 0);
+	assert_string_equal(found[0].type, "nvidia_h200");
+	assert_true(found[0].cpus[0] == 15 && found[0].cpus[1] == 1 << 6);
+	assert_string_equal(found[1].type, "nvidia_a100-sxm4-40gb");
+	assert_true(!found[1].cpus[0] && !~found[1].cpus[1]);
+	assert_int_equal(gpus_from_driver(root, found, 1), 1);
+	assert_int_equal(gpus_from_driver("/nowhere", found, 4), 0);
 }
 
 static void test_batch(void **state)
@@ -676,7 +707,7 @@ static void test_killed_during_launch(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_registers), cmocka_unit_test(test_batch), cmocka_unit_test(test_refusals), cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_registers), cmocka_unit_test(test_gpus_of_the_driver), cmocka_unit_test(test_batch), cmocka_unit_test(test_refusals), cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_launch_before_key), cmocka_unit_test(test_terminate), cmocka_unit_test(test_late_orders), cmocka_unit_test(test_stepd_killed), cmocka_unit_test(test_zygote_killed), cmocka_unit_test(test_prolog_fails), cmocka_unit_test(test_step_launch),
 		cmocka_unit_test(test_both_killed),
 		cmocka_unit_test(test_ends_while_adopted),

@@ -27,7 +27,7 @@ static const struct { char letter; const char *name, *arg, *help; bool todo; } t
 	{ 0, "emulate", "N", "play N nodes for measurements: -N and those after it in slurm.conf", false },
 	{ 0, "systemd", NULL, "started from a systemd unit: stay in the foreground", false },
 	{ 'F', NULL, NULL, "dynamic future node", true },
-	{ 'G', NULL, NULL, "print the node's generic resources", true },
+	{ 'G', NULL, NULL, "print the node's generic resources", false },
 	{ 'M', NULL, NULL, "lock memory", true },
 	{ 'Z', NULL, NULL, "dynamic normal node", true },
 	{ 0, "authinfo", "TEXT", "authentication of a configless start", true },
@@ -104,6 +104,7 @@ static int take(struct noded_options *o, int value, const char *arg)
 	case 'd': o->stepd_path = arg; break;
 	case 'D': o->foreground = true; break;
 	case 'f': o->conf_path = arg; break;
+	case 'G': o->print_gres = true; break;
 	case 'h': help_print(); return 0;
 	case 'L': o->log_file = arg; break;
 	case 'N': o->node_name = arg; break;

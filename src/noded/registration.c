@@ -60,8 +60,8 @@ void registration_fill(const struct noded *n, Pb__NodeRecord *ret)
 	ret->boot_time = hw->boot_time;
 	ret->slurmd_start_time = n->start_time;
 	ret->gres = self->gres;
-	ret->gres_list = self->gres_list;
-	ret->n_gres_list = self->n_gres_list;
+	ret->gres_list = n->gres.entry;
+	ret->n_gres_list = n->gres.n;
 	hardware_load(&ret->cpu_load, &ret->free_mem);
 }
 

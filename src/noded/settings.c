@@ -111,8 +111,8 @@ void settings_fill(const struct noded *n, Pb__StepdStart *start)
 	start->sockets = n->self->sockets;
 	start->cores = n->self->cores;
 	start->threads = n->self->threads;
-	start->gres = n->self->gres_list;
-	start->n_gres = n->self->n_gres_list;
+	start->gres = n->gres.entry;
+	start->n_gres = n->gres.n;
 }
 
 void settings_free(Pb__StepdStart *start)
