@@ -419,6 +419,23 @@ static void hash_files(struct conf *c)
 	c->hash = h;
 }
 
+/* PreemptMode against PreemptType and against itself (slurm.conf(5)). */
+static int preempt_check(const struct conf *c, struct error *err)
+{
+	const char *mode = conf_str(c, CONF_PreemptMode), *type = conf_str(c, CONF_PreemptType);
+	int ways = conf_has(c, CONF_PreemptMode, "CANCEL") + conf_has(c, CONF_PreemptMode, "REQUEUE") + conf_has(c, CONF_PreemptMode, "SUSPEND") + conf_has(c, CONF_PreemptMode, "OFF");
+	bool some = type && !str_eq_nocase(type, "preempt/none"), off = !mode || !ways || conf_has(c, CONF_PreemptMode, "OFF");
+	if (ways > 1)
+		return error_set(err, EINVAL, "%s: PreemptMode=%s: only one of OFF, CANCEL, REQUEUE and SUSPEND can be", c->path, mode);
+	if (conf_has(c, CONF_PreemptMode, "SUSPEND") && !conf_has(c, CONF_PreemptMode, "GANG"))
+		return error_set(err, EINVAL, "%s: PreemptMode=SUSPEND requires GANG too: PreemptMode=SUSPEND,GANG", c->path);
+	if (some && off)
+		return error_set(err, EINVAL, "%s: PreemptType=%s needs a PreemptMode of CANCEL, REQUEUE or SUSPEND,GANG", c->path, type);
+	if (!some && !off)
+		return error_set(err, EINVAL, "%s: PreemptMode=%s needs PreemptType=preempt/partition_prio", c->path, mode);
+	return 0;
+}
+
 static int checks(struct conf *c, struct error *err)
 {
 	const char *name = conf_str(c, CONF_ClusterName);
@@ -426,6 +443,8 @@ static int checks(struct conf *c, struct error *err)
 		return error_set(err, EINVAL, "%s: ClusterName is missing", c->path);
 	if (strlen(name) > 40)
 		return error_set(err, EINVAL, "%s: ClusterName is longer than 40 characters", c->path);
+	if (preempt_check(c, err) < 0)
+		return -EINVAL;
 	return controllers_read(c, err);
 }
 

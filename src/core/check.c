@@ -6,7 +6,7 @@
 
 static void check_node(const struct core *c, const struct core_node *n)
 {
-	uint32_t cpus = 0, completing = 0, whole = 0, owners = 0, gres[GRES_MAX] = { 0 };
+	uint32_t cpus = 0, completing = 0, whole = 0, owners = 0, over = 0, gres[GRES_MAX] = { 0 }, yield = 0, alone = 0;
 	uint64_t mem = 0, *used = xcalloc(n->cpu_words + n->dev_words + 1, sizeof *used);
 	for (size_t i = 0; i < n->held_n; i++) {
 		const struct core_job *j = n->held[i].job;
@@ -16,7 +16,7 @@ static void check_node(const struct core *c, const struct core_node *n)
 		uint32_t bits = 0;
 		assert(o->node == n->index && o->state != ON_FREE && o->at == i);
 		for (uint32_t k = 0; k < n->cpu_words + n->dev_words; k++) {
-			assert(!(used[k] & w[k]) || (k < n->cpu_words && j->alloc->share));
+			assert(!(used[k] & w[k]) || (k < n->cpu_words && (j->alloc->share || n->over)));
 			assert(k >= n->cpu_words || !(w[k] & n->spec[k]));
 			used[k] |= w[k];
 			for (uint64_t x = k < n->cpu_words ? w[k] : 0; x; x &= x - 1)
@@ -25,6 +25,9 @@ static void check_node(const struct core *c, const struct core_node *n)
 		assert(bits == o->cpus);
 		mem += o->mem;
 		owners += j->alloc->user_only;
+		over += j->alloc->over;
+		yield += j->yields;
+		alone += j->alloc->exclusive && !j->yields;
 		completing += o->state == ON_CLEANING;
 		whole += j->alloc->exclusive;
 		for (uint32_t g = 0; g < n->gres_n; g++)
@@ -39,7 +42,7 @@ static void check_node(const struct core *c, const struct core_node *n)
 	}
 	assert(cpus == n->cpus_used && cpus <= n->cap && owners == n->owners);
 	assert(mem == n->mem_used && (!c->params.select_memory || mem <= n->mem));
-	assert(completing == n->completing && whole == n->whole && (!whole || n->held_n == 1));
+	assert(completing == n->completing && whole == n->whole && over == n->over && (!alone || n->held_n - yield == 1));
 	assert(!memcmp(used, n->used, (n->cpu_words + n->dev_words) * sizeof *used));
 	for (uint32_t g = 0; g < n->gres_n; g++)
 		assert(gres[g] == n->gres[g].used && gres[g] <= n->gres[g].count);
@@ -162,6 +165,7 @@ void core_check(const struct core *c)
 		for (size_t k = 0; k < c->node[i]->held_n; k++)
 			topo_only += c->node[i]->held[k].job->alloc->topo_only;
 	assert(topo_only == c->topo_only);
+	gang_check(c);
 	resv_check(c);
 	for (uint64_t cur = 0;;) {
 		const struct core_job *j = core_job_next(c, &cur);

@@ -39,8 +39,11 @@ static void ready(struct core *c, struct core_job *j)
 	fx_job(c, FX_ALLOCATED, j);
 	if (job_has_script(j)) {
 		step_special(c, j, STEP_ID_BATCH);
-		job_launch(c, j);
+		j->unlaunched = c->params.gang && j->alloc->share && !gang_can_run(c, j); /* another's turn: gang_settle suspends it */
+		if (!j->unlaunched)
+			job_launch(c, j);
 	}
+	gang_look(c, j);
 	step_waits_retry(c, j);
 }
 

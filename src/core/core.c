@@ -139,6 +139,7 @@ static void timer_event(struct core *c, const struct core_event *ev)
 			break;
 		case TIMER_STEP_WAIT: step_waits_timer(c); break;
 		case TIMER_RESV: resv_tick(c); break;
+		case TIMER_GANG: gang_tick(c); break;
 		}
 	}
 	(void)ev;
@@ -193,6 +194,8 @@ void core_step(struct core *c, const struct core_event *ev, struct effects *fx)
 		resv_settle(c);
 	if (!c->restoring && c->sched_wanted && !ev->more)
 		sched_run(c, PASS_BUDGET);
+	if (!c->restoring && c->gang_wanted)
+		gang_settle(c);
 	if (!c->restoring)
 		timer_ask(c);
 	c->restoring = false;

@@ -26,7 +26,7 @@ struct core;
 enum core_bf_order { BF_ORDER_QUEUE, BF_ORDER_SHORTEST, BF_ORDER_PREDICTED };
 /* PriorityFlags */
 enum { PRIO_ACCRUE_ALWAYS = 1, PRIO_CALCULATE_RUNNING = 2, PRIO_NO_NORMAL_PART = 4, PRIO_NO_NORMAL_TRES = 8, PRIO_SMALL_RELATIVE_TO_TIME = 16 };
-enum preempt_mode { PREEMPT_OFF, PREEMPT_CANCEL, PREEMPT_REQUEUE };
+enum preempt_mode { PREEMPT_OFF, PREEMPT_CANCEL, PREEMPT_REQUEUE, PREEMPT_SUSPEND };
 
 /* Settings the core acts on: filled by the shell from slurm.conf (ctld/core_config.c). Times in ms unless named. */
 struct core_params {
@@ -74,6 +74,12 @@ struct core_params {
 	bool preempt_priority;            /* PreemptMode=PRIORITY: only for a job of higher priority */
 	uint32_t preempt_mode;            /* enum preempt_mode: of partitions that say nothing */
 	uint32_t preempt_exempt_sec;      /* PreemptExemptTime */
+	uint32_t preempt_exempt_priority; /* PreemptParameters=min_exempt_priority: jobs of this priority or more stay; 0: none does */
+	bool preempt_youngest, preempt_user_signal, preempt_licenses; /* youngest_first, send_user_signal, reclaim_licenses */
+	uint32_t preempt_requeue_sec;     /* a requeued victim waits so long */
+	uint32_t suspend_grace_sec;       /* suspend_grace_time: from SIGTSTP to SIGSTOP */
+	bool gang;                        /* PreemptMode=GANG: jobs that share CPUs take turns */
+	uint32_t time_slice_sec;          /* SchedulerTimeSlice */
 	uint32_t resv_over_run_min;       /* ResvOverRun; UINT32_MAX: jobs outlive their reservation */
 	struct zone zone;                 /* local time, for what recurs (model/zone.h); copied */
 	uint32_t hash_seed;

@@ -73,6 +73,30 @@ static void point_put(struct future *f, const struct core_node *n, uint64_t ms, 
 		point_gres(p)[g] = s->gres[g] > 0 ? (uint32_t)s->gres[g] : 0;
 }
 
+/* CPUs of the job held[at] that come free with its end: not those that another has longer. None, where it would be suspended for the start that is weighed. */
+static uint32_t cpus_of(struct core *c, const struct core_node *n, size_t at)
+{
+	const struct core_job *h = n->held[at].job;
+	const struct alloc_on *o = &h->alloc->on[n->held[at].at];
+	uint32_t k = 0;
+	if (c->dooming && h->doomed && preempt_lends(c, h))
+		return 0;
+	if (!n->over)
+		return o->cpus;
+	for (uint32_t w = 0; w < n->cpu_words; w++) {
+		uint64_t mine = h->alloc->words[o->bits + w];
+		for (size_t i = 0; i < n->held_n && mine; i++) {
+			const struct core_job *x = n->held[i].job;
+			bool longer = job_end_ms(c, x) > job_end_ms(c, h) || (job_end_ms(c, x) == job_end_ms(c, h) && i > at);
+			if (i != at && longer && !(c->dooming && x->doomed))
+				mine &= ~x->alloc->words[x->alloc->on[n->held[i].at].bits + w];
+		}
+		for (; mine; mine &= mine - 1)
+			k++;
+	}
+	return k;
+}
+
 /* before NULL: the fresh promises count; else those to jobs before it. */
 static void future_make(struct core *c, const struct core_node *n, const struct core_job *before, struct future **ret)
 {
@@ -86,7 +110,7 @@ static void future_make(struct core *c, const struct core_node *n, const struct 
 	for (size_t i = 0; i < n->held_n; i++) {
 		const struct core_job *h = n->held[i].job;
 		const struct alloc_on *o = &h->alloc->on[n->held[i].at];
-		struct change x = { job_end_ms(c, h), 1, o->cpus, o->mem, NULL, h->alloc->words + o->bits + n->cpu_words + n->dev_words };
+		struct change x = { job_end_ms(c, h), 1, cpus_of(c, n, i), o->mem, NULL, h->alloc->words + o->bits + n->cpu_words + n->dev_words };
 		sum_add(&s, n, &x, -1);
 		change_put(c, &k, x);
 		f->until_ms = x.ms < f->until_ms ? x.ms : f->until_ms;

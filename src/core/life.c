@@ -61,6 +61,7 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 	queue_remove(c, j);
 	promise_drop(c, j);
 	j->alloc = a;
+	gang_mark(c, a);
 	for (uint32_t i = 0; i < a->n; i++)
 		node_hold(c, j, i);
 	j->state = PB__JOB_STATE__RUNNING;
@@ -84,7 +85,9 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 		xfree(j->x->tres_alloc);
 		j->x->end_reason = j->x->derived_exit = j->x->derived_status = 0;
 	}
-	j->preempt_at = j->preempt_end = 0;
+	j->preempt_at = j->preempt_end = j->preempt_next = j->preempts = 0;
+	j->yields = j->unlaunched = false;
+	j->gang_turn = 0;
 	resv_job_started(c, j);
 	license_take(c, j);
 	job_set_limit_timer(c, j);
@@ -180,6 +183,7 @@ static void end_list_remove(struct core *c, struct core_job *j)
 /* Keeps what is shown of the allocation and gives its memory back. */
 static void drop_alloc(struct core *c, struct core_job *j)
 {
+	j->yields = j->unlaunched = false;
 	if (!j->alloc)
 		return;
 	struct job_extra *x = job_x(j);
@@ -535,9 +539,13 @@ void job_launch_failed(struct core *c, struct core_job *j, uint32_t node, const 
 
 void job_launched(struct core *c, struct core_job *j)
 {
+	bool lends = j->launching && c->params.preempt && preempt_lends(c, j);
 	j->launching = j->unconfirmed = false;
 	j->lost_ms = 0;
 	j->launched = now_sec(c);
+	gang_look(c, j);
+	for (uint32_t i = 0; lends && j->alloc && i < j->alloc->n; i++) /* it may be suspended from now on */
+		sched_gained(c, j->alloc->on[i].node);
 }
 
 void life_launch_result(struct core *c, const struct core_event *ev)

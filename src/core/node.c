@@ -220,7 +220,7 @@ static void mark_shared(struct core_node *n, const uint64_t *w, bool take)
 	for (uint32_t i = 0; i < n->cpus; i++) {
 		if (!bit_of(w, i))
 			continue;
-		assert(take ? !bit_of(n->used, i) || n->shares[i] : n->shares[i] > 0);
+		assert(take ? n->over || !bit_of(n->used, i) || n->shares[i] : n->shares[i] > 0);
 		n->shares[i] = (uint16_t)(n->shares[i] + (take ? 1 : -1));
 		if (n->shares[i] == take) { /* the first has come, the last has gone */
 			n->used[i / 64] ^= 1ULL << (i % 64);
@@ -234,22 +234,40 @@ static void mark(struct core *c, struct core_node *n, struct core_job *j, const 
 	const uint64_t *w = j->alloc->words + o->bits;
 	if (n->cap < n->cpus)
 		node_spare_used(n, w);
+	n->over += j->alloc->over && take;
+	bool piled = n->over || j->alloc->share; /* else its CPUs are its own */
 	if (j->alloc->share)
 		mark_shared(n, w, take);
-	for (uint32_t i = j->alloc->share ? n->cpu_words : 0; i < n->cpu_words + n->dev_words; i++) {
+	for (uint32_t i = piled ? n->cpu_words : 0; i < n->cpu_words + n->dev_words; i++) {
 		assert(take ? !(n->used[i] & w[i]) : (n->used[i] & w[i]) == w[i]); /* nothing is given twice, nothing freed twice */
 		n->used[i] ^= w[i];
 	}
 	w += n->cpu_words + n->dev_words;
 	for (uint32_t g = 0; g < n->gres_n; g++)
 		n->gres[g].used += take ? (uint32_t)w[g] : -(uint32_t)w[g];
-	if (!j->alloc->share)
+	if (!piled)
 		n->cpus_used += take ? o->cpus : -o->cpus;
 	n->owners += j->alloc->user_only ? (take ? 1 : -1u) : 0;
 	c->topo_only += j->alloc->topo_only ? (take ? 1 : -1u) : 0;
 	n->mem_used += take ? o->mem : -o->mem;
 	n->whole += j->alloc->exclusive ? (take ? 1 : -1u) : 0;
-	assert(n->cpus_used <= n->cap);
+	assert(piled || n->cpus_used <= n->cap);
+}
+
+void node_recount(struct core *c, struct core_node *n)
+{
+	memset(n->used, 0, n->cpu_words * sizeof *n->used);
+	n->cpus_used = n->whole = 0;
+	for (size_t k = 0; k < n->held_n; k++) {
+		const struct core_job *j = n->held[k].job;
+		if (c->lending && j->doomed)
+			continue;
+		for (uint32_t i = 0; i < n->cpu_words; i++)
+			n->used[i] |= j->alloc->words[j->alloc->on[n->held[k].at].bits + i];
+		n->whole += j->alloc->exclusive;
+	}
+	for (uint32_t i = 0; i < n->cpus; i++)
+		n->cpus_used += bit_of(n->used, i);
 }
 
 void node_hold(struct core *c, struct core_job *j, uint32_t at)
@@ -262,6 +280,9 @@ void node_hold(struct core *c, struct core_job *j, uint32_t at)
 	o->state = ON_HELD;
 	n->held[n->held_n++] = (struct held){ j, at };
 	j->alloc->left++;
+	if (n->over)
+		node_recount(c, n);
+	gang_look(c, j);
 	n->last_busy_ms = c->now_ms;
 	future_forget(n);
 	node_refresh(c, n);
@@ -326,6 +347,10 @@ void node_release(struct core *c, struct core_job *j, uint32_t at)
 		last->job->alloc->on[last->at].at = o->at;
 		n->held[o->at] = *last;
 	}
+	if (n->over)
+		node_recount(c, n);
+	gang_look(c, j);
+	n->over -= j->alloc->over;
 	if (j->alloc->left)
 		released_add(c, n, j);
 	n->last_busy_ms = c->now_ms;
@@ -348,6 +373,8 @@ void node_try(struct core *c, struct core_job *j, uint32_t at, bool take)
 		n->held[n->held_n++] = (struct held){ j, at };
 	} else
 		n->held_n--; /* given back in the opposite order */
+	if (n->over)
+		node_recount(c, n);
 	o->state = take ? ON_HELD : ON_FREE;
 	future_forget(n);
 	(n->cpus_used < n->cap && !n->whole ? bitset_set : bitset_clear)(c->roomy, n->index);

@@ -68,26 +68,8 @@ static int op_requeue(struct core *c, struct core_job *j, const struct core_even
 	return 0;
 }
 
-static Pb__SuspendReq *suspend_msg(struct core *c, const struct core_job *j, bool suspend)
-{
-	Pb__SuspendReq *m = arena_alloc(fx_arena(c), sizeof *m);
-	pb__suspend_req__init(m);
-	m->job_id = j->id;
-	m->suspend = suspend;
-	return m;
-}
-
-static void suspend_nodes(struct core *c, struct core_job *j, bool suspend)
-{
-	char *nodes = job_nodes_text(c, j);
-	fx_to_nodes(c, FX_SUSPEND, j->id, nodes, suspend_msg(c, j, suspend));
-	free(nodes);
-	fx_persist(c, j);
-	fx_job(c, FX_ACCOUNT_JOB, j);
-}
-
-/* A suspended job keeps its nodes, memory and GPUs: its processes are still there. (The reference gives the CPUs to others; here what was
- * promised to a job stays its own, so that resume never waits.) */
+/* An operator's. A job that he suspended keeps its nodes, memory and GPUs: its processes are still there. (The reference gives the CPUs to others; here
+ * what was promised to a job stays its own, so that resume never waits.) One that the scheduler suspended goes on when its CPUs are free (gang.c). */
 static int op_suspend(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err)
 {
 	(void)ev;
@@ -95,10 +77,7 @@ static int op_suspend(struct core *c, struct core_job *j, const struct core_even
 		return error_set(err, ESLURM_SUSPENDED, "job %u is suspended already", j->id);
 	if (j->state != PB__JOB_STATE__RUNNING || (j->flags & JOBF_CONFIGURING))
 		return job_state_is_final(j->state) ? error_set(err, ESLURM_ALREADY_DONE, "job %u has ended", j->id) : error_set(err, ESLURM_JOB_PENDING, "job %u has not started", j->id);
-	j->state = PB__JOB_STATE__SUSPENDED;
-	j->suspend = now_sec(c);
-	sweep_end_moved(c, j);
-	suspend_nodes(c, j, true);
+	job_suspend(c, j, true);
 	return 0;
 }
 
@@ -109,13 +88,9 @@ static int op_resume(struct core *c, struct core_job *j, const struct core_event
 		return error_set(err, ESLURM_JOB_PENDING, "job %u has not started", j->id);
 	if (j->state != PB__JOB_STATE__SUSPENDED)
 		return job_state_is_final(j->state) ? error_set(err, ESLURM_ALREADY_DONE, "job %u has ended", j->id) : error_set(err, ESLURM_NOT_SUSPENDED, "job %u is running", j->id);
-	j->state = PB__JOB_STATE__RUNNING;
-	j->susp_total += now_sec(c) - j->suspend;
-	j->suspend = now_sec(c);
-	job_set_limit_timer(c, j);
-	sweep_end_moved(c, j);
-	suspend_nodes(c, j, false);
-	step_waits_retry(c, j);
+	if (j->yields)
+		return error_set(err, ESLURM_NODES_BUSY, "job %u goes on by itself when the jobs that use its CPUs have ended, or its turn comes", j->id);
+	job_resume(c, j, true);
 	return 0;
 }
 

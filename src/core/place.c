@@ -256,34 +256,44 @@ struct alloc *alloc_build(struct core *c, const struct shape *s, const struct co
 	return a;
 }
 
-/* In this reservation (or in none): the job's partitions in order of tier. */
-static struct alloc *place_in(struct core *c, struct core_job *j, uint32_t minutes, const struct resv *in, struct core_part **ret_part)
+/* In this reservation (or in none), and partition `at` of its own; NULL: no room. */
+struct alloc *place_part(struct core *c, struct core_job *j, uint32_t minutes, const struct resv *in, uint32_t at)
 {
 	struct shape *s = j->shape;
-	for (uint32_t p = 0; p < s->part_n; p++) {
-		struct fit *f;
-		if (!s->part[p] || !s->able[p] || !(s->part_mask & 1u << p) || (s->part[p]->state != PART_UP && s->part[p]->state != PART_DRAIN))
-			continue;
-		bitset_assign(c->scratch, s->able[p]);
-		bitset_and(c->scratch, c->up);
-		if (!part_shares(s, s->part[p]))
-			bitset_and(c->scratch, s->exclusive ? c->idle : c->roomy);
-		resv_candidates(c, in, c->scratch);
-		struct when now = { .j = j, .end_ms = c->now_ms + length_ms(minutes), .part = s->part[p], .in = in };
-		uint32_t n = place_choose(c, s, c->scratch, &now, &f);
-		if (!n && s->switches && !j->switch_ms && s->part[p]->topo) {
-			now.any_switches = true;
-			if (place_choose(c, s, c->scratch, &now, &f)) {
-				free(f);
-				topology_wait(c, j);
-			}
+	struct core_part *p = s->part[at];
+	struct fit *f;
+	if (!p || !s->able[at] || !(s->part_mask & 1u << at) || (p->state != PART_UP && p->state != PART_DRAIN))
+		return NULL;
+	bitset_assign(c->scratch, s->able[at]);
+	bitset_and(c->scratch, c->up);
+	if (!part_shares(s, p))
+		bitset_and(c->scratch, s->exclusive ? c->idle : c->roomy);
+	resv_candidates(c, in, c->scratch);
+	struct when now = { .j = j, .end_ms = c->now_ms + length_ms(minutes), .part = p, .in = in };
+	uint32_t n = place_choose(c, s, c->scratch, &now, &f);
+	if (!n && s->switches && !j->switch_ms && p->topo) {
+		now.any_switches = true;
+		if (place_choose(c, s, c->scratch, &now, &f)) {
+			free(f);
+			topology_wait(c, j);
 		}
-		if (!n)
-			continue;
-		struct alloc *a = alloc_build(c, s, s->part[p], f, n, &now);
-		free(f);
-		*ret_part = s->part[p];
-		return a;
+	}
+	if (!n)
+		return NULL;
+	struct alloc *a = alloc_build(c, s, p, f, n, &now);
+	free(f);
+	return a;
+}
+
+/* The job's partitions in order of tier. */
+static struct alloc *place_in(struct core *c, struct core_job *j, uint32_t minutes, const struct resv *in, struct core_part **ret_part)
+{
+	for (uint32_t p = 0; p < j->shape->part_n; p++) {
+		struct alloc *a = place_part(c, j, minutes, in, p);
+		if (a) {
+			*ret_part = j->shape->part[p];
+			return a;
+		}
 	}
 	return NULL;
 }

@@ -16,7 +16,7 @@
 
 uint64_t job_end_ms(const struct core *c, const struct core_job *j)
 {
-	if (c->dooming && (j->doomed || j->preempt_at))
+	if (c->dooming && ((j->doomed && !preempt_lends(c, j)) || j->preempt_at))
 		return c->now_ms;
 	if (j->preempt_end && j->state == PB__JOB_STATE__RUNNING)
 		return j->preempt_end > now_sec(c) ? j->preempt_end * 1000ull : c->now_ms + 1000;

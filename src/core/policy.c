@@ -157,6 +157,8 @@ static bool start_if_room(struct core *c, struct core_job *j)
 	struct alloc *a = place_now(c, j, minutes, &p);
 	if (!a && j->shape->least_min)
 		a = sched_place_shorter(c, j->shape, j, &p, &unused, &may, &minutes);
+	if (!a && c->params.preempt)
+		a = preempt_over(c, j, minutes, &p);
 	if (!a)
 		return false;
 	struct core_job *t = array_split(c, j);
@@ -276,6 +278,7 @@ static void plan_everybody(struct core *c, bool anew)
 			continue;
 		reserve(c, j[i]);
 		failed(c, j[i]->shape, j[i]);
+		(void)preempt_try(c, j[i]);
 	}
 	promises_drop_old(c);
 	free(j);
@@ -306,6 +309,7 @@ static void go_through(struct core *c, uint32_t *budget)
 		}
 		reserve(c, j);
 		failed(c, s, j);
+		(void)preempt_try(c, j);
 	}
 	promises_drop_old(c);
 	while (rest.n && *budget) {

@@ -87,6 +87,7 @@ static Pb__Alloc *alloc_message(const struct core *c, const struct core_job *j, 
 	free(t);
 	m->has_num_nodes = m->has_num_cpus = true;
 	m->has_share = m->share = al && al->share;
+	m->has_over = m->over = al && al->over;
 	m->num_nodes = al ? al->n : j->x->nodes_n;
 	m->num_cpus = al ? al->cpus : j->x->cpus_n;
 	if (!al)
@@ -259,6 +260,10 @@ static void record_fill(const struct core *c, Pb__JobRecord *m, struct core_job 
 		SET(held_by_admin, j->hold == REASON_HELD_ADMIN);
 	} else if (j->prio_set)
 		SET(admin_prio, j->prio);
+	if (j->yields)
+		SET(yields, true);
+	if (j->unlaunched)
+		SET(unlaunched, true);
 	if (j->warned)
 		SET(warned, true);
 	if (j->blocked)
@@ -369,7 +374,8 @@ static int restore_gres(const struct core *c, const struct core_node *n, const P
 	return 0;
 }
 
-static int restore_part(struct core *c, struct alloc *a, const Pb__NodeAlloc *p, bool live, bool share)
+/* piled: its CPUs may be held by others, too: one of them is suspended. */
+static int restore_part(struct core *c, struct alloc *a, const Pb__NodeAlloc *p, bool live, bool share, bool piled)
 {
 	struct bitset *nodes = NULL, *cpus = NULL;
 	if (nodes_bitset(c, p->nodes, &nodes, NULL) < 0)
@@ -391,8 +397,8 @@ static int restore_part(struct core *c, struct alloc *a, const Pb__NodeAlloc *p,
 		if ((r = restore_gres(c, n, p, w)) < 0)
 			break;
 		for (uint32_t k = 0; live && k < n->cpu_words + n->dev_words && !r; k++)
-			r = (k >= n->cpu_words || !share) && w[k] & n->used[k] ? -EEXIST : 0;
-		for (uint32_t k = 0; live && share && k < n->cpus && !r; k++)
+			r = (k >= n->cpu_words || !(share || piled)) && w[k] & n->used[k] ? -EEXIST : 0;
+		for (uint32_t k = 0; live && share && !piled && !n->over && k < n->cpus && !r; k++)
 			r = bit_of(w, k) && bit_of(n->used, k) && !(n->shares && n->shares[k]) ? -EEXIST : 0;
 		if (r < 0)
 			break;
@@ -413,7 +419,7 @@ static int restore_alloc(struct core *c, struct core_job *j, const Pb__Alloc *m,
 	int r = m->n_part ? 0 : -EINVAL;
 	for (size_t i = 0; r >= 0 && i < m->n_part; i++) {
 		long n = hostlist_count(m->part[i]->nodes, NULL);
-		r = n < 0 || a->n + (unsigned long)n > m->num_nodes ? -EINVAL : restore_part(c, a, m->part[i], live, share);
+		r = n < 0 || a->n + (unsigned long)n > m->num_nodes ? -EINVAL : restore_part(c, a, m->part[i], live, share, m->over || j->yields);
 	}
 	if (r < 0) {
 		free(a->words);
@@ -424,6 +430,7 @@ static int restore_alloc(struct core *c, struct core_job *j, const Pb__Alloc *m,
 	a->topo_only = topology_alone(j->shape, j->part < c->part_n ? c->part[j->part] : NULL);
 	a->user_only = j->shape->user_only || (j->part < c->part_n && c->part[j->part]->user_only);
 	a->share = share;
+	a->over = m->over;
 	j->alloc = a;
 	for (uint32_t i = 0; live && i < a->n; i++)
 		node_hold(c, j, i);
@@ -440,7 +447,7 @@ void restore_cleaning(struct core *c, struct core_job *j)
 			continue;
 		bool taken = n->whole || (j->alloc->exclusive && n->held_n) || n->mem_used + j->alloc->on[i].mem > n->mem;
 		for (uint32_t k = 0; k < words; k++)
-			taken = taken || ((k >= n->cpu_words || !j->alloc->share) && (n->used[k] & w[k]));
+			taken = taken || ((k >= n->cpu_words || !(j->alloc->share || j->alloc->over || j->yields)) && (n->used[k] & w[k]));
 		for (uint32_t k = 0; j->alloc->share && k < n->cpus; k++)
 			taken = taken || (bit_of(w, k) && bit_of(n->used, k) && !(n->shares && n->shares[k]));
 		for (uint32_t g = 0; g < n->gres_n; g++)
@@ -500,6 +507,8 @@ static void restore_plain(struct core *c, struct core_job *j, const Pb__JobRecor
 		xstr_set(&job_x(j)->dep_left, m->dependency_left);
 	if (m->system_comment)
 		xstr_set(&job_x(j)->comment_sys, m->system_comment);
+	j->yields = m->yields && (j->state == PB__JOB_STATE__SUSPENDED || j->flags & JOBF_COMPLETING);
+	j->unlaunched = m->unlaunched;
 	j->preempt_at = (uint32_t)m->preempt_time;
 	j->preempt_end = (uint32_t)m->preempt_end;
 	j->resv_id = m->resv_id;
@@ -572,7 +581,7 @@ void record_restore(struct core *c, const struct core_event *ev)
 	if (active && (!m->alloc || restore_alloc(c, j, m->alloc, live) < 0)) {
 		fx_log(c, LOG_L_ERROR, "job %u: its nodes %s are not configured as they were; it ends", j->id, m->alloc ? m->alloc->nodes : "(unknown)");
 		j->flags &= ~(uint32_t)(JOBF_COMPLETING | JOBF_CONFIGURING);
-		j->epilog_ctld = false;
+		j->epilog_ctld = j->yields = j->unlaunched = false;
 		if (live) {
 			j->state = PB__JOB_STATE__NODE_FAIL;
 			j->end = now_sec(c);
@@ -627,5 +636,6 @@ void record_restored(struct core *c, const struct core_event *ev)
 			life_restored(c, j);
 	}
 	het_restored(c);
+	c->gang_wanted = true;
 	sched_all(c);
 }

@@ -330,6 +330,21 @@ static void head_unlicensed(struct core *c, struct shape *s, struct core_job *j)
 	s->dirty = false;
 	s->tried = s->lic_short = true;
 	j->shown = REASON_LICENSES;
+	preempt_for_license(c, j);
+}
+
+/* No room: on CPUs of jobs that can be suspended. Those before it that want the same nodes come first, as always. */
+static struct alloc *place_over(struct core *c, struct shape *s, struct core_job *j, struct core_part **ret_part, uint32_t *budget, bool *ret_may)
+{
+	struct alloc *a = preempt_over(c, j, j->time_min, ret_part);
+	int64_t planned = c->planned;
+	if (!a || alone(c, s))
+		return a;
+	*ret_may = protect_earlier(c, s, budget);
+	if (*ret_may && planned == c->planned)
+		return a;
+	alloc_free(a);
+	return *ret_may ? preempt_over(c, j, j->time_min, ret_part) : NULL;
 }
 
 void sched_run(struct core *c, uint32_t budget)
@@ -358,6 +373,8 @@ void sched_run(struct core *c, uint32_t budget)
 		struct alloc *a = place_checked(c, s, j, minutes, &p, &budget, &may);
 		if (!a && may && s->least_min && c->params.backfill && !j->het)
 			a = sched_place_shorter(c, s, j, &p, &budget, &may, &minutes);
+		if (!a && may && c->params.preempt)
+			a = place_over(c, s, j, &p, &budget, &may);
 		if (a) {
 			start_head(c, s, j, p, a, minutes);
 			continue;

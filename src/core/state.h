@@ -102,6 +102,7 @@ struct core_node {
 	uint64_t *used;             /* cpu words, then device words */
 	uint64_t *spec;             /* cpu words: CPUs kept for the system, never in used */
 	uint16_t *shares;           /* jobs on each CPU that share it (OverSubscribe), NULL: none ever did */
+	uint32_t over;              /* jobs here that stand on CPUs of suspended ones (gang.c) */
 	uint32_t cpu_words, dev_words;
 	struct held *held;
 	size_t held_n, held_cap;
@@ -243,6 +244,7 @@ struct alloc {
 	uint32_t resv_id;           /* placed in this reservation; 0: in none */
 	uint64_t config_gen;        /* configuration it was placed under; 0: not by this controller */
 	bool exclusive, user_only, topo_only, share;
+	bool over;                  /* placed on CPUs of jobs that were suspended for it (gang.c) */
 	uint32_t left;              /* entries not ON_FREE */
 	uint64_t *words;
 	uint32_t words_n;
@@ -319,7 +321,12 @@ struct core_job {
 	bool unconfirmed;           /* read from the store as running a batch script: was it launched before the controller ended? */
 	uint32_t launched;          /* seconds: its node was known to have the script; 0: not yet */
 	uint32_t resv_id;           /* of the reservation it runs in; 0: none */
+	uint32_t preempt_next, preempts; /* seconds: it makes no others give way before; how often it did */
 	uint32_t preempt_at, preempt_end; /* seconds: told to give way; and until when. 0: it was not */
+	bool yields;                /* suspended because others use its CPUs; gang.c lets it go on */
+	bool unlaunched;            /* it yields since its start: its script is launched when its turn comes */
+	bool turn_known;            /* gang_turn is of this run */
+	uint64_t gang_turn;         /* those with the smaller one go first */
 	bool doomed;                /* while somebody else's start is weighed: taken for ended (preempt.c) */
 	uint64_t switch_ms;         /* since when it could run, but on more switches than --switches says; 0: never yet */
 	uint64_t resv_end;          /* seconds: it ends then (and ResvOverRun later the job); 0: no matter */
@@ -380,7 +387,7 @@ struct idem { UT_hash_handle hh; struct { uint32_t uid; uint8_t key[16]; } k; ui
 enum { IDEM_PAGE = 256 };
 struct idem_page { uint32_t used, gone; struct idem at[IDEM_PAGE]; };
 
-enum timer_kind { TIMER_BEGIN, TIMER_LIMIT, TIMER_NODE, TIMER_STEP, TIMER_PURGE, TIMER_IDEM, TIMER_STEP_WAIT, TIMER_PROMISE, TIMER_RESV };
+enum timer_kind { TIMER_BEGIN, TIMER_LIMIT, TIMER_NODE, TIMER_STEP, TIMER_PURGE, TIMER_IDEM, TIMER_STEP_WAIT, TIMER_PROMISE, TIMER_RESV, TIMER_GANG };
 struct timer { uint64_t at_ms; uint32_t kind, id, sub; };
 
 enum { JOB_PAGE = 1024 };
@@ -415,6 +422,9 @@ struct core {
 	uint32_t resv_n, resv_last_id;
 	uint64_t resv_gen;
 	bool dooming;               /* preempt.c weighs: doomed jobs count as ended */
+	bool lending;               /* preempt.c weighs: CPUs of doomed jobs count as free */
+	bool gang_wanted;           /* gang_settle */
+	uint64_t gang_ms, gang_turn; /* of TIMER_GANG; the last turn given */
 	int64_t preempted;
 	bool resv_look;             /* a node or job changed: resv_settle */
 	/* jobs */
@@ -505,6 +515,7 @@ void mail_timer(struct core *c, struct core_job *j);
 void warn_parse(struct core_job *j, const char *text);          /* JobDesc.signal; NULL: none */
 void warn_set(struct core *c, struct core_job *j);              /* after its limit or state changed */
 void warn_timer(struct core *c, struct core_job *j);
+bool warn_now(struct core *c, struct core_job *j);             /* at once; false: it has none, or was sent before */
 
 /* reply.c: effects in the core's words */
 void fx_log(struct core *c, int level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -552,6 +563,7 @@ void node_release(struct core *c, struct core_job *j, uint32_t at);
 bool node_has_released(const struct core_node *n, const struct core_job *j); /* the present run of it */
 void node_released_record(const struct core_node *n, Pb__NodeRecord *m);     /* into m, which owns it */
 void node_released_restore(struct core_node *n, const Pb__NodeRecord *m);
+void node_recount(struct core *c, struct core_node *n);        /* CPUs in use, from who holds them; those of doomed jobs are free while lending */
 void node_try(struct core *c, struct core_job *j, uint32_t at, bool take); /* as node_hold, only to see who else would fit: nobody is told */
 uint32_t node_state_now(const struct core_node *n, uint32_t *ret_flags);
 bool node_is_up(const struct core_node *n);
@@ -620,6 +632,7 @@ void avail_during(struct core *c, struct core_node *n, const struct when *w, str
 struct alloc *place_one(struct core *c, struct core_job *j, uint32_t minutes, struct core_part **ret_part); /* a component by itself */
 void alloc_free(struct alloc *a);
 struct alloc *place_now(struct core *c, struct core_job *j, uint32_t minutes, struct core_part **ret_part);
+struct alloc *place_part(struct core *c, struct core_job *j, uint32_t minutes, const struct resv *in, uint32_t at);
 void avail_spare(struct core *c, const struct when *w, struct core_node *n, struct avail *a); /* plan.c */
 struct alloc *alloc_build(struct core *c, const struct shape *s, const struct core_part *p, const struct fit *f, uint32_t n, const struct when *w);
 
@@ -756,8 +769,22 @@ void predict_free(struct core *c);
 
 /* preempt.c */
 bool preempt_try(struct core *c, struct core_job *j);
+void preempt_for_license(struct core *c, struct core_job *j);  /* reclaim_licenses */
+/* On CPUs of jobs that can be suspended; they are at the end of the event (gang_settle). */
+struct alloc *preempt_over(struct core *c, struct core_job *j, uint32_t minutes, struct core_part **ret_part);
 void preempt_finish(struct core *c, struct core_job *j);
+bool preempt_lends(const struct core *c, const struct core_job *j); /* suspended, rather than ended */
 enum preempt_mode preempt_mode(const struct core *c, const struct core_part *p);
+
+/* gang.c */
+void gang_look(struct core *c, const struct core_job *j);      /* it came, left or changed */
+void gang_mark(const struct core *c, struct alloc *a);         /* before it is held: sets `over` where its CPUs are those of another */
+void gang_settle(struct core *c);
+void job_suspend(struct core *c, struct core_job *j, bool tell); /* its processes are stopped, if its nodes are told */
+void job_resume(struct core *c, struct core_job *j, bool tell);
+void gang_tick(struct core *c);
+void gang_check(const struct core *c);
+bool gang_can_run(const struct core *c, const struct core_job *j); /* nobody uses its CPUs? */
 
 /* life.c */
 uint32_t run_of(const struct core_job *j);                     /* restarts of the run its nodes know */

@@ -41,6 +41,16 @@ void warn_set(struct core *c, struct core_job *j)
 		timer_add(c, at, TIMER_LIMIT, j->id, 0);
 }
 
+bool warn_now(struct core *c, struct core_job *j)
+{
+	if (!j->warn_signal || j->warned)
+		return false;
+	j->warned = true;
+	job_signal(c, j, j->warn_signal, j->warn_batch, false);
+	fx_persist(c, j);
+	return true;
+}
+
 void warn_timer(struct core *c, struct core_job *j)
 {
 	uint64_t at = warn_at_ms(j);

@@ -28,12 +28,31 @@ static uint64_t mem(const struct conf *c, enum conf_key k)
 }
 
 /* A number among SchedulerParameters. */
-static uint32_t sched_opt(const struct conf *c, const char *word, uint32_t otherwise)
+static uint32_t number_in(const struct conf *c, enum conf_key k, const char *word, uint32_t otherwise)
 {
 	char buf[64];
 	unsigned long long v;
-	const char *text = conf_opt(c, CONF_SchedulerParameters, word, buf, sizeof buf);
+	const char *text = conf_opt(c, k, word, buf, sizeof buf);
 	return text && !str_to_u64(text, 0, UINT32_MAX, &v) ? (uint32_t)v : otherwise;
+}
+
+static uint32_t sched_opt(const struct conf *c, const char *word, uint32_t otherwise) { return number_in(c, CONF_SchedulerParameters, word, otherwise); }
+static uint32_t preempt_opt(const struct conf *c, const char *word, uint32_t otherwise) { return number_in(c, CONF_PreemptParameters, word, otherwise); }
+
+static void preempt_params(const struct conf *c, struct core_params *p)
+{
+	p->preempt_mode = conf_has(c, CONF_PreemptMode, "SUSPEND") ? PREEMPT_SUSPEND : conf_has(c, CONF_PreemptMode, "REQUEUE") ? PREEMPT_REQUEUE :
+		conf_has(c, CONF_PreemptMode, "CANCEL") ? PREEMPT_CANCEL : PREEMPT_OFF;
+	p->preempt_priority = conf_has(c, CONF_PreemptMode, "PRIORITY");
+	p->preempt_exempt_sec = num_or_0(c, CONF_PreemptExemptTime);
+	p->preempt_exempt_priority = preempt_opt(c, "min_exempt_priority", 0);
+	p->preempt_youngest = conf_has(c, CONF_PreemptParameters, "youngest_first");
+	p->preempt_user_signal = conf_has(c, CONF_PreemptParameters, "send_user_signal");
+	p->preempt_licenses = conf_has(c, CONF_PreemptParameters, "reclaim_licenses");
+	p->preempt_requeue_sec = sched_opt(c, "requeue_delay", 120);
+	p->suspend_grace_sec = preempt_opt(c, "suspend_grace_time", 2);
+	p->gang = conf_has(c, CONF_PreemptMode, "GANG");
+	p->time_slice_sec = num_or_0(c, CONF_SchedulerTimeSlice);
 }
 
 /* bf_order=queue|shortest|predicted, of Berth alone. */
@@ -159,9 +178,7 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->favor_small = conf_bool(c, CONF_PriorityFavorSmall);
 	p->config_overrides = conf_has(c, CONF_SlurmdParameters, "config_overrides");
 	p->preempt = conf_str(c, CONF_PreemptType) && str_eq_nocase(conf_str(c, CONF_PreemptType), "preempt/partition_prio");
-	p->preempt_mode = conf_has(c, CONF_PreemptMode, "REQUEUE") ? PREEMPT_REQUEUE : conf_has(c, CONF_PreemptMode, "CANCEL") ? PREEMPT_CANCEL : PREEMPT_OFF;
-	p->preempt_priority = conf_has(c, CONF_PreemptMode, "PRIORITY");
-	p->preempt_exempt_sec = num_or_0(c, CONF_PreemptExemptTime);
+	preempt_params(c, p);
 	p->resv_over_run_min = conf_num(c, CONF_ResvOverRun) >= 65533 ? UINT32_MAX : num(c, CONF_ResvOverRun);
 	p->licenses = conf_str(c, CONF_Licenses);
 	p->weight_assoc = num(c, CONF_PriorityWeightAssoc);

@@ -145,6 +145,9 @@ static void h_suspend(struct noded *n, struct wire_req *req)
 	const Pb__SuspendReq *m = (const Pb__SuspendReq *)wire_req_msg(req);
 	Pb__StepdOrder order = PB__STEPD_ORDER__INIT;
 	order.kind = m->suspend ? PB__STEPD_ORDER__KIND__SUSPEND : PB__STEPD_ORDER__KIND__RESUME;
+	order.has_kill_wait_sec = m->has_grace_sec;
+	order.kill_wait_sec = m->grace_sec;
+	steps_stopped(n, m->job_id, m->suspend);
 	order_job(n, req, m->job_id, NULL, &order);
 }
 

@@ -62,6 +62,7 @@ void jobs_were_over(uint32_t job_id, uint32_t restarts) { runs_add(&recent, job_
 static void over_add(const struct noded *n, uint32_t job_id, uint32_t restarts)
 {
 	runs_add(&recent, job_id, restarts);
+	steps_stopped((struct noded *)n, job_id, false);
 	used_over(n, job_id, restarts);
 	namespace_job_gone(n, job_id);
 }

@@ -63,6 +63,8 @@ struct noded {
 	struct cred_book *creds;
 	struct event_queue *events;
 	struct node_step *steps;          /* list */
+	uint32_t *stopped;                /* jobs that are suspended: a step that is started later is, too */
+	size_t stopped_n, stopped_cap;
 	struct node_job *jobs;            /* list */
 	char *gres_problem;
 };

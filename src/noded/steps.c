@@ -395,6 +395,24 @@ static int bcast_spawn(struct noded *n, Pb__StepdStart *start, struct error *err
 	return 0;
 }
 
+static size_t stopped_find(const struct noded *n, uint32_t job_id)
+{
+	size_t i = 0;
+	while (i < n->stopped_n && n->stopped[i] != job_id)
+		i++;
+	return i;
+}
+
+void steps_stopped(struct noded *n, uint32_t job_id, bool stopped)
+{
+	size_t i = stopped_find(n, job_id);
+	if (stopped && i == n->stopped_n) {
+		n->stopped = xgrow(n->stopped, &n->stopped_cap, n->stopped_n + 1, sizeof *n->stopped);
+		n->stopped[n->stopped_n++] = job_id;
+	} else if (!stopped && i < n->stopped_n)
+		n->stopped[i] = n->stopped[--n->stopped_n];
+}
+
 int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err)
 {
 	pid_t pid;
@@ -422,6 +440,11 @@ int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err)
 	st->batch = start->batch != NULL;
 	st->restarts = c->job->restarts;
 	step_send(st, &start->base);
+	if (stopped_find(n, c->job_id) < n->stopped_n) {
+		Pb__StepdOrder order = PB__STEPD_ORDER__INIT;
+		order.kind = PB__STEPD_ORDER__KIND__SUSPEND;
+		steps_order(st, &order);
+	}
 	return 0;
 }
 

@@ -22,6 +22,8 @@ struct node_step {
 };
 
 /* Start slurmstepd with this message. 0 or error. */
+/* A job is suspended (or is no more): its steps that are started meanwhile begin so. */
+void steps_stopped(struct noded *n, uint32_t job_id, bool stopped);
 int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err);
 /* At start: connect to the slurmstepds that are alive, report completions nobody has taken. `kill`: end them (slurmd -c). */
 void steps_adopt(struct noded *n, bool kill);

@@ -597,7 +597,11 @@ int main(int argc, char **argv)
 	s.w.params.bf_plan_all = seed % 10 == 2;
 	s.w.params.priority_multifactor = seed % 3 == 0;
 	s.w.params.preempt = seed % 5 < 2;
-	s.w.params.preempt_mode = seed % 2 ? PREEMPT_REQUEUE : PREEMPT_CANCEL;
+	s.w.params.preempt_mode = seed % 3 == 2 ? PREEMPT_SUSPEND : seed % 2 ? PREEMPT_REQUEUE : PREEMPT_CANCEL;
+	s.w.params.gang = seed % 3 == 2;
+	s.w.params.time_slice_sec = 5 + (uint32_t)(seed % 4) * 10;
+	s.w.params.preempt_licenses = seed % 2;
+	s.w.params.preempt_requeue_sec = seed % 4 * 20;
 	s.w.params.preempt_exempt_sec = seed % 5 ? 0 : 120;
 	s.w.params.weight_age = 1000;
 	/* seed 2 plans everything anew at each change, and scripts are many changes */

@@ -70,6 +70,16 @@ static bool has(struct sim *s, uint32_t id, uint32_t node)
 	return !over;
 }
 
+/* Is it suspended because others use its CPUs? */
+static bool yields(struct sim *s, uint32_t id)
+{
+	Pb__JobRecord *r = s->params.gang ? job_record(s, id) : NULL;
+	bool y = r && r->yields;
+	if (r)
+		pb__job_record__free_unpacked(r, NULL);
+	return y;
+}
+
 static void claim_check(struct sim *s, uint32_t id, uint32_t node)
 {
 	const struct claim *mine = &s->told[id].claim[node];
@@ -78,7 +88,7 @@ static void claim_check(struct sim *s, uint32_t id, uint32_t node)
 		if (o == id || !s->told[o].claim || !has(s, o, node))
 			continue;
 		const struct claim *c = &s->told[o].claim[node];
-		if (c->cpus & mine->cpus)
+		if (c->cpus & mine->cpus && !yields(s, id) && !yields(s, o))
 			wrong(s, "a CPU is given twice", id, o);
 		if (c->gpus & mine->gpus)
 			wrong(s, "a GPU is given twice", id, o);
@@ -251,7 +261,7 @@ void audit_run(struct sim *s, uint32_t at, const struct msg *m, uint32_t used)
 	t->launched = t->launched > m->restarts + 1 ? t->launched : m->restarts + 1;
 	for (size_t i = 0; used > CPUS && i < s->node[at].runs; i++)
 		story(s, 0, "there runs job %u, run %u", s->node[at].run[i].job_id, s->node[at].run[i].restarts);
-	if (used > CPUS)
+	if (used > CPUS && !s->params.gang) /* with it, some of them are stopped */
 		wrong(s, "a node has more CPUs in use than it has", m->job_id, used);
 	for (uint32_t k = 0; k < NODES; k++)
 		for (size_t i = 0; i < s->node[k].runs; i++)

@@ -220,7 +220,9 @@ static void do_set(struct play *p)
 		{ "bf_max_job_test", NULL, &q->bf_max_job_test }, { "bf_window", NULL, &q->bf_window_min }, { "bf_resolution", NULL, &q->bf_resolution_sec }, { "resv_over_run", NULL, &q->resv_over_run_min }, { "preempt", &q->preempt, NULL }, { "preempt_priority", &q->preempt_priority, NULL },
 		{ "prolog_ctld", &q->prolog_ctld, NULL }, { "epilog_ctld", &q->epilog_ctld, NULL }, { "prolog_alloc", &q->prolog_alloc, NULL }, { "prolog_nohold", &q->prolog_nohold, NULL },
 		{ "prolog_force_requeue", &q->prolog_force_requeue, NULL }, { "prolog_fail_nohold", &q->prolog_fail_nohold, NULL },
-		{ "preempt_mode", NULL, &q->preempt_mode }, { "preempt_exempt", NULL, &q->preempt_exempt_sec }, { "min_job_age", NULL, &q->min_job_age_sec },
+		{ "preempt_mode", NULL, &q->preempt_mode }, { "preempt_exempt", NULL, &q->preempt_exempt_sec }, { "preempt_exempt_priority", NULL, &q->preempt_exempt_priority }, { "preempt_youngest", &q->preempt_youngest, NULL },
+		{ "preempt_user_signal", &q->preempt_user_signal, NULL }, { "preempt_licenses", &q->preempt_licenses, NULL }, { "preempt_requeue", NULL, &q->preempt_requeue_sec }, { "gang", &q->gang, NULL }, { "time_slice", NULL, &q->time_slice_sec },
+	 { "min_job_age", NULL, &q->min_job_age_sec },
 		{ "max_switch_wait", NULL, &q->max_switch_wait_sec }, { "topo_optional", &q->topo_optional, NULL }, { "dragonfly", &q->dragonfly, NULL },
 	};
 	for (size_t i = 1; i < p->words; i++) {

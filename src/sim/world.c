@@ -11,7 +11,8 @@
 #include "sim/world.h"
 #include <uthash.h>
 
-enum what { W_BATCH_DONE, W_EPILOG, W_PROLOG, W_SCRIPT };
+#define STOPPED_MS (1ull << 60)  /* and what is left of it: of a script that is suspended */
+enum what { W_BATCH_DONE, W_EPILOG, W_PROLOG, W_SCRIPT, W_STARTED };
 struct world_event { struct world_event *next; uint64_t at_ms; enum what what; uint32_t job_id, restarts, status; size_t node; };
 #define NO_NODE SIZE_MAX
 struct kept { UT_hash_handle hh; uint32_t id; struct blob b; };
@@ -224,9 +225,27 @@ static void on_launch(struct world *w, const struct core_effect *e)
 	int n = world_node(w, e->nodes);
 	Pb__JobRecord *r = world_job(w, e->job_id);
 	w->launches++;
+	if (w->params.gang && n >= 0) /* who is to be suspended must have been launched */
+		later(w, (struct world_event){ .at_ms = w->now_ms, .what = W_STARTED, .job_id = e->job_id, .restarts = r->restarts, .node = (size_t)n });
 	if (sec && n >= 0)
 		later(w, (struct world_event){ .at_ms = w->now_ms + sec * 1000ull, .what = W_BATCH_DONE, .job_id = e->job_id, .restarts = r->restarts, .node = (size_t)n });
 	pb__job_record__free_unpacked(r, NULL);
+}
+
+/* A stopped script ends later by as long as it was stopped. */
+static void on_suspend(struct world *w, const Pb__SuspendReq *m)
+{
+	for (struct world_event **at = &w->queue; *at; at = &(*at)->next) {
+		struct world_event *e = *at, copy = *e;
+		bool stopped = e->at_ms >= STOPPED_MS;
+		if (e->what != W_BATCH_DONE || e->job_id != m->job_id || stopped == m->suspend)
+			continue;
+		copy.at_ms = m->suspend ? STOPPED_MS + e->at_ms - w->now_ms : w->now_ms + e->at_ms - STOPPED_MS;
+		*at = e->next;
+		free(e);
+		later(w, copy);
+		return;
+	}
 }
 
 static void on_prolog(struct world *w, const struct core_effect *e)
@@ -276,6 +295,7 @@ static void effects_apply(struct world *w)
 		case FX_PERSIST_NEXT_ID: w->next_id = e->value; break;
 		case FX_LAUNCH_BATCH: on_launch(w, e); break;
 		case FX_TERMINATE: on_terminate(w, e); break;
+		case FX_SUSPEND: on_suspend(w, (const Pb__SuspendReq *)e->msg); break;
 		case FX_SIGNAL: on_signal(w, e); break;
 		case FX_PROLOG: on_prolog(w, e); break;
 		case FX_SCRIPT: on_script(w, e); break;
@@ -319,7 +339,7 @@ static void deliver(struct world *w, const struct world_event *e)
 	}
 	if (!w->node[e->node].alive)
 		return;
-	m.kind = e->what == W_EPILOG ? PB__NODE_EVENT__KIND__EPILOG_DONE : e->what == W_PROLOG ? PB__NODE_EVENT__KIND__PROLOG_DONE : PB__NODE_EVENT__KIND__BATCH_DONE;
+	m.kind = e->what == W_EPILOG ? PB__NODE_EVENT__KIND__EPILOG_DONE : e->what == W_PROLOG ? PB__NODE_EVENT__KIND__PROLOG_DONE : e->what == W_STARTED ? PB__NODE_EVENT__KIND__STEP_STARTED : PB__NODE_EVENT__KIND__BATCH_DONE;
 	m.has_job_id = m.has_restarts = true;
 	m.job_id = e->job_id;
 	m.restarts = e->restarts;

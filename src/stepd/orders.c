@@ -127,6 +127,27 @@ static void signal_order(struct step *s, const Pb__StepdOrder *o)
 		task_signal(s, sig);
 }
 
+static void on_suspend_grace(uv_timer_t *timer)
+{
+	struct step *s = timer->data;
+	if (s->suspended)
+		contain_signal(s, SIGSTOP);
+}
+
+/* SIGTSTP, which programs may catch, and SIGSTOP when the grace is over. */
+static void suspend(struct step *s, bool stop, uint32_t grace_sec)
+{
+	s->suspended = stop;
+	if (!s->suspend_timer.loop) {
+		uv_timer_init(&s->loop, &s->suspend_timer);
+		s->suspend_timer.data = s;
+	}
+	uv_timer_stop(&s->suspend_timer);
+	contain_signal(s, !stop ? SIGCONT : grace_sec ? SIGTSTP : SIGSTOP);
+	if (stop && grace_sec)
+		uv_timer_start(&s->suspend_timer, on_suspend_grace, grace_sec * 1000ull, 0);
+}
+
 static void order_run(struct step *s, struct peer *p, const Pb__StepdOrder *o)
 {
 	switch (o->kind) {
@@ -147,8 +168,7 @@ static void order_run(struct step *s, struct peer *p, const Pb__StepdOrder *o)
 		break;
 	case PB__STEPD_ORDER__KIND__SUSPEND:
 	case PB__STEPD_ORDER__KIND__RESUME:
-		s->suspended = o->kind == PB__STEPD_ORDER__KIND__SUSPEND;
-		contain_signal(s, s->suspended ? SIGSTOP : SIGCONT);
+		suspend(s, o->kind == PB__STEPD_ORDER__KIND__SUSPEND, o->kill_wait_sec);
 		break;
 	case PB__STEPD_ORDER__KIND__STATUS:
 		if (s->stuck)                      /* a slurmd that was started anew does not know */

@@ -73,6 +73,7 @@ struct step {
 	uint32_t kill_wait_sec;
 	uv_timer_t kill_timer;
 	bool kill_timer_on;
+	uv_timer_t suspend_timer;       /* from SIGTSTP to SIGSTOP */
 };
 
 /* Our node's part of the job's allocation; NULL: not told. */

@@ -1,5 +1,6 @@
 """Preemption by partition, end to end: PREEMPTED and requeued jobs as scripts and sacct see them."""
-CLUSTER = dict(nodes=1, cpus=4, gpus=0, extra_conf="""PreemptType=preempt/partition_prio
+CLUSTER = dict(nodes=1, cpus=4, gpus=0, extra_conf="""SchedulerParameters=requeue_delay=0
+PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 PartitionName=low Nodes=ALL PriorityTier=1 GraceTime=2
 PartitionName=dear Nodes=ALL PriorityTier=1 PreemptMode=CANCEL

@@ -146,7 +146,6 @@ WORDS_READ_OTHERWISE = [
     "CgroupPlugin=cgroup/v2", "Flags=no_gpu_env",                                       # not disabled; a flag that names no variable
     "SelectTypeParameters=CR_CPU", "SelectTypeParameters=CR_CPU_Memory",                # parts: CR_Core, CR_Socket, Memory
     "SelectTypeParameters=CR_Socket_Memory", "SelectTypeParameters=CR_Memory",
-    "PreemptMode=GANG", "PreemptMode=WITHIN", "PreemptMode=GANG", "PreemptMode=WITHIN",  # whatever is neither CANCEL nor REQUEUE is refused
 ]
 CONF_ROW = re.compile(r'^CONF_KEY\((\w+), (\w+), "([^"]*)", (\w+), "([^"]*)", "([^"]*)", (\w+), (\w+), (\w+), "([^"]*)"\)$', re.M)
 
