@@ -87,30 +87,28 @@ void pick_sum(struct pick *p)
 /* Too many nodes were needed in plain order: take the largest ones (stable). */
 static bool pick_largest(const struct shape *s, struct pick *p)
 {
-	for (uint32_t i = 1; i < p->n; i++) {
-		struct option o = p->o[i];
-		uint32_t k = i;
-		for (; k > 0 && (uint64_t)p->o[k - 1].tasks + p->o[k - 1].gpus < (uint64_t)o.tasks + o.gpus; k--)
-			p->o[k] = p->o[k - 1];
-		p->o[k] = o;
-	}
+	struct moment *m = xmalloc((2 * p->n + 1) * sizeof *m);
+	struct option *o = xmalloc((p->n + 1) * sizeof *o);
+	for (uint32_t i = 0; i < p->n; i++)
+		m[i] = (struct moment){ UINT64_MAX - p->o[i].tasks - p->o[i].gpus, i };
+	moments_sort(m, p->n, m + p->n);
+	for (uint32_t i = 0; i < p->n; i++)
+		o[i] = p->o[m[i].node];
+	free(m);
+	free(p->o);
+	p->o = o;
 	p->n = p->n > p->max_nodes ? p->max_nodes : p->n;
 	pick_sum(p);
 	return pick_enough(s, p);
 }
 
-static int by_node(const struct option *a, const struct option *b) { return a->node < b->node ? -1 : a->node > b->node; }
-
-static void pick_order(struct pick *p)
+static int by_node(const void *a, const void *b)
 {
-	for (uint32_t i = 1; i < p->n; i++) {
-		struct option o = p->o[i];
-		uint32_t k = i;
-		for (; k > 0 && by_node(&p->o[k - 1], &o) > 0; k--)
-			p->o[k] = p->o[k - 1];
-		p->o[k] = o;
-	}
+	uint32_t x = ((const struct option *)a)->node, y = ((const struct option *)b)->node;
+	return (x > y) - (x < y);
 }
+
+static void pick_order(struct pick *p) { qsort(p->o, p->n, sizeof *p->o, by_node); }
 
 static bool option_of(struct core *c, const struct shape *s, uint32_t node, const struct when *w, struct option *ret)
 {

@@ -56,6 +56,7 @@ static void params_load(struct core *c, const struct core_params *p)
 
 static void sets_create(struct core *c, uint32_t n)
 {
+	c->gained_n = 0;
 	struct bitset **set[] = { &c->up, &c->roomy, &c->idle, &c->promised, &c->scratch, &c->scratch2, &c->gained };
 	for (size_t i = 0; i < sizeof set / sizeof set[0]; i++) {
 		bitset_destroy(*set[i]);

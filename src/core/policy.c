@@ -350,8 +350,7 @@ bool policy_run(struct core *c, uint32_t budget)
 	}
 	for (struct shape *s = active_next(c, NULL); anew && s; s = active_next(c, s))
 		s->dirty = true;
-	bitset_zero(c->gained);
-	c->any_gained = false;
+	gained_none(c);
 	if (c->params.bf_plan_all)
 		plan_everybody(c, anew);
 	else

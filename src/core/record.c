@@ -8,6 +8,8 @@
 #include "model/hostlist.h"
 #include "model/idset.h"
 
+#define DESC_FIELD 100 /* JobRecord.desc */
+
 /* Unique in the cluster, made from what never changes: submit time and id. Letters of Crockford's base 32. */
 static void sluid_make(const struct core_job *j, char buf[16])
 {
@@ -537,7 +539,6 @@ static void restore_request(struct core *c, struct core_job *j, const Pb__JobRec
 	mail_parse(j, d->has_het_job_id && j->id != d->het_job_id ? NULL : d->mail_type);
 	if (!c->params.priority_multifactor && !j->prio_set)
 		j->prio = 4294901760u - j->id;
-	job_set_desc(j, d);
 	if (job_reshape(c, j, d, err) < 0) { /* the configuration no longer knows what it asks for */
 		Pb__JobDesc plain;
 		pb__job_desc__init(&plain);
@@ -558,18 +559,45 @@ static void restore_finish(struct core *c, struct core_job *j, const Pb__JobReco
 	x->cpus_n = m->alloc ? m->alloc->num_cpus : 0;
 }
 
+static uint64_t varint(const uint8_t *data, uint32_t len, uint32_t *at)
+{
+	uint64_t v = 0;
+	for (uint32_t shift = 0; *at < len && shift < 64; shift += 7) {
+		v |= (uint64_t)(data[*at] & 0x7f) << shift;
+		if (!(data[(*at)++] & 0x80))
+			break;
+	}
+	return v;
+}
+
+/* Where the packed request is in a record that could be unpacked: the field with the largest number comes last. */
+static uint32_t desc_in(const uint8_t *data, uint32_t len, uint32_t *ret_len)
+{
+	uint32_t at = 0;
+	while (at < len) {
+		uint64_t tag = varint(data, len, &at), n = (tag & 7) == 2 || (tag & 7) == 0 ? varint(data, len, &at) : 0;
+		if (tag == (DESC_FIELD << 3 | 2) && n <= len - at) {
+			*ret_len = (uint32_t)n;
+			return at;
+		}
+		at += (tag & 7) == 2 ? (uint32_t)n : (tag & 7) == 1 ? 8 : (tag & 7) == 5 ? 4 : 0;
+	}
+	*ret_len = 0;
+	return 0;
+}
+
 void record_restore(struct core *c, const struct core_event *ev)
 {
 	struct error err = { 0 };
-	Pb__JobRecord *m = pb__job_record__unpack(NULL, ev->restore.len, ev->restore.data);
+	Pb__JobRecord *m = (Pb__JobRecord *)arena_message(fx_arena(c), &pb__job_record__descriptor, ev->restore.data, ev->restore.len);
 	if (!m || !m->desc || !m->job_id || job_find(c, m->job_id)) {
 		fx_log(c, LOG_L_ERROR, "a stored job record of %zu bytes cannot be read or is there twice; it is left alone", ev->restore.len);
-		if (m)
-			pb__job_record__free_unpacked(m, NULL);
 		return;
 	}
 	struct core_job *j = job_new(c, m->job_id);
 	restore_plain(c, j, m);
+	uint32_t desc_len, desc_at = desc_in(ev->restore.data, (uint32_t)ev->restore.len, &desc_len);
+	job_set_desc_bytes(j, ev->restore.data + desc_at, desc_len);
 	restore_request(c, j, m, &err);
 	array_restore(c, j, m);
 	if (m->has_het_job_id && m->het_offset < HET_MAX)
@@ -593,7 +621,6 @@ void record_restore(struct core *c, const struct core_event *ev)
 		restore_finish(c, j, m);
 	if (m->job_id >= c->next_id && m->job_id < 67000000)
 		c->next_id = m->job_id + 1;
-	pb__job_record__free_unpacked(m, NULL);
 }
 
 /* Jobs that were completing, those that started last first: what an earlier one had may have been given back, and to a later one, since its record was written. */

@@ -1,7 +1,7 @@
 /* schedule.c - the quick pass: start what fits, best first, each shape tried once
  * A shape is looked at when it is dirty: it got a new head, or a node that could serve it gained room. Heads are tried in queue order. A head
  * that fails gets a promise (plan.c) before any later shape that wants the same nodes is tried, so nothing later can delay it. Work is
- * counted in failed tries and promises; what is left over stays dirty and FX_PLAN_MORE asks to go on. */
+ * counted in tries, looks at nodes and promises; what is left over stays dirty and FX_PLAN_MORE asks to go on. */
 #include <stdlib.h>
 
 #include "core/reserve.h"
@@ -16,8 +16,28 @@ void sched_gained(struct core *c, uint32_t node)
 {
 	est_gained(c, c->node[node]);
 	c->plan_stale = true;
+	if (!bitset_has(c->gained, node) && c->gained_n++ < GAINED_LIST)
+		c->gained_node[c->gained_n - 1] = node;
 	bitset_set(c->gained, node);
 	c->any_gained = c->sched_wanted = true;
+}
+
+void gained_none(struct core *c)
+{
+	bitset_zero(c->gained);
+	c->gained_n = 0;
+	c->any_gained = false;
+}
+
+/* Has any of these nodes gained room? Mostly few have: then the sets, of all nodes there are, need not be gone through. */
+static bool gained_any(const struct core *c, const struct bitset *of)
+{
+	if (c->gained_n > GAINED_LIST)
+		return bitset_intersects(of, c->gained);
+	for (uint32_t i = 0; i < c->gained_n; i++)
+		if (bitset_has(of, c->gained_node[i]))
+			return true;
+	return false;
 }
 
 static struct shape *active_next(const struct core *c, struct shape *s)
@@ -110,12 +130,12 @@ static bool shape_gained(const struct core *c, const struct shape *s)
 {
 	const struct het *h = head(s)->het;
 	for (uint32_t p = 0; p < s->part_n; p++)
-		if (s->able[p] && (topology_alone(s, s->part[p]) || bitset_intersects(s->able[p], c->gained)))
+		if (s->able[p] && (topology_alone(s, s->part[p]) || gained_any(c, s->able[p])))
 			return true;
 	for (uint32_t i = 1; h && i < h->n; i++) { /* room for any of its components */
 		const struct core_job *m = het_job(c, h, i);
 		for (uint32_t p = 0; m && p < m->shape->part_n; p++)
-			if (m->shape->able[p] && bitset_intersects(m->shape->able[p], c->gained))
+			if (m->shape->able[p] && gained_any(c, m->shape->able[p]))
 				return true;
 	}
 	return false;
@@ -138,8 +158,7 @@ static void heap_fill(struct core *c)
 		}
 	}
 	c->behind_wake = false;
-	bitset_zero(c->gained);
-	c->any_gained = false;
+	gained_none(c);
 }
 
 /* --- those before whom nobody may pass -------------------------------------------------------- */
@@ -271,15 +290,21 @@ static bool alone(const struct core *c, const struct shape *s) { return c->shape
 /* Promises cost; they are made only when somebody could really pass: the head fits now, and earlier ones want the same nodes. */
 static struct alloc *place_checked(struct core *c, struct shape *s, struct core_job *j, uint32_t minutes, struct core_part **ret_part, uint32_t *budget, bool *ret_may)
 {
+	uint64_t work = c->work;
 	struct alloc *a = place_now(c, j, minutes, ret_part);
 	int64_t planned = c->planned;
-	if (!a || policy_on(c) || (c->params.backfill ? !c->shapes_active.count || alone(c, s) : !c->unpromised_n))
+	work = c->work - work; /* charged at the end, so that something is left to plan with */
+	if (!a || policy_on(c) || (c->params.backfill ? !c->shapes_active.count || alone(c, s) : !c->unpromised_n)) {
+		budget_spend(work, budget);
 		return a;
+	}
 	*ret_may = protect_earlier(c, s, budget);
-	if (*ret_may && planned == c->planned)
-		return a;
-	alloc_free(a);
-	return *ret_may ? place_now(c, j, minutes, ret_part) : NULL;
+	if (!*ret_may || planned != c->planned) {
+		alloc_free(a);
+		a = *ret_may ? place_now(c, j, minutes, ret_part) : NULL;
+	}
+	budget_spend(work, budget);
+	return a;
 }
 
 /* --time-min: what would disturb others for its whole limit may run for less, as long as fits, at least so long. */
@@ -383,7 +408,6 @@ void sched_run(struct core *c, uint32_t budget)
 			heap_push(c, s);
 			break;
 		}
-		budget -= budget ? 1 : 0;
 		head_failed(c, s, j, may);
 		if (may && c->params.preempt)
 			(void)preempt_try(c, j);

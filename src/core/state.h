@@ -390,7 +390,7 @@ struct idem_page { uint32_t used, gone; struct idem at[IDEM_PAGE]; };
 enum timer_kind { TIMER_BEGIN, TIMER_LIMIT, TIMER_NODE, TIMER_STEP, TIMER_PURGE, TIMER_IDEM, TIMER_STEP_WAIT, TIMER_PROMISE, TIMER_RESV, TIMER_GANG };
 struct timer { uint64_t at_ms; uint32_t kind, id, sub; };
 
-enum { JOB_PAGE = 1024 };
+enum { JOB_PAGE = 1024, GAINED_LIST = 16 };
 struct job_page { uint32_t used; struct core_job *job[JOB_PAGE]; };
 
 struct core {
@@ -440,6 +440,7 @@ struct core {
 	uint32_t heap_n, queue_n;   /* queue_n: jobs that only lack room, at the last look */
 	size_t heap_cap;
 	struct bitset *gained;      /* nodes that got room since the last pass */
+	uint32_t gained_node[GAINED_LIST], gained_n; /* the first of them; how many */
 	bool any_gained, sched_wanted, plan_asked, planning, behind_wake;
 	struct shape **unpromised;  /* their heads failed and hold no promise */
 	struct promise **promises;
@@ -723,6 +724,7 @@ void promises_check(struct core *c, const struct core_job *started, void (*lost)
 static inline uint32_t least_tasks(const struct shape *s) { return s->max_nodes == 1 ? s->tasks : 1; }
 bool promise_one(struct core *c, struct shape *s, struct core_job *j, enum plan_how how); /* not of the whole heterogeneous job */
 uint64_t plan_window_ms(const struct core *c);
+void gained_none(struct core *c);                              /* schedule.c: they have been seen to */
 /* sweep.c */
 bool sweep_passed(const struct core *c, const struct core_job *j);
 void sweep_inserted(struct core *c, struct shape *s, struct core_job *j);
@@ -732,6 +734,7 @@ void sweep_restart(struct core *c);
 bool sweep_run(struct core *c, const struct core_job *until, uint32_t *budget);
 bool sweep_one(struct core *c, struct shape *s, struct core_job *j, uint32_t *budget);
 bool sweep_wanted(struct core *c);
+void budget_spend(uint64_t looks, uint32_t *budget);           /* a unit for a try, more where it looked at many nodes */
 void sweep_slice(struct core *c, uint32_t *budget);
 /* future.c: before NULL: what the sweep has promised counts, else the promises to all jobs before that one */
 void future_free(struct future *f);

@@ -113,9 +113,9 @@ static void heap_make(struct core *c)
 		heap_down(c, i - 1);
 }
 
-static void spend(struct core *c, uint64_t work, uint32_t *budget)
+void budget_spend(uint64_t looks, uint32_t *budget)
 {
-	uint64_t units = 1 + (c->work - work) / EVALS_PER_UNIT;
+	uint64_t units = 1 + looks / EVALS_PER_UNIT;
 	*budget -= units < *budget ? (uint32_t)units : *budget;
 }
 
@@ -180,7 +180,7 @@ static void sweep_step(struct core *c, uint32_t *budget)
 		if (c->sweep_n)
 			heap_down(c, 0);
 	}
-	spend(c, work, budget);
+	budget_spend(c->work - work, budget);
 }
 
 /* Plans on, up to `until` (NULL: to the end). False: the budget is spent before. */
@@ -216,7 +216,7 @@ bool sweep_one(struct core *c, struct shape *s, struct core_job *j, uint32_t *bu
 	if (!promise_make(c, s, j, PLAN_ALONE))
 		j->no_plan = c->sweep_gen;
 	c->plan_stale = stale;
-	spend(c, work, budget);
+	budget_spend(c->work - work, budget);
 	return true;
 }
 
