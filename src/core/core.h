@@ -209,6 +209,8 @@ struct core_part;
 const struct core_job *core_job_find(const struct core *c, uint32_t job_id);
 /* Was this id given to a job (or array) once, of which nothing is known any more? */
 bool core_job_forgotten(const struct core *c, uint32_t job_id);
+/* How many of the records it was given to restore could not be read. */
+uint32_t core_unread(const struct core *c);
 /* Jobs in order of id; cursor starts at 0. NULL at the end. */
 const struct core_job *core_job_next(const struct core *c, uint64_t *cursor);
 uint32_t core_job_id(const struct core_job *j);

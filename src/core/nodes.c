@@ -376,6 +376,16 @@ void node_event(struct core *c, const struct core_event *ev)
 	report_of_job(c, c->node[at], j, e);
 }
 
+/* A node runs a job of a number that was never given out, as far as we know: the state is older than that. The number is not given again. */
+static void job_id_seen(struct core *c, const struct core_node *n, uint32_t job_id)
+{
+	uint32_t max = c->params.max_job_id ? c->params.max_job_id : 67043328;
+	if (job_id < c->next_id || job_id >= max || job_find(c, job_id))
+		return;
+	fx_log(c, LOG_L_ERROR, "node %s runs job %u, which is not known here: the state that was read is older than that. Ids go on behind it", n->name, job_id);
+	c->next_id = job_id + 1;
+}
+
 /* What lives on a node and must not: ended there. What the core had forgotten of a running job's steps: known again. */
 void node_step_alive(struct core *c, struct core_node *n, const Pb__StepAlive *alive)
 {
@@ -399,6 +409,7 @@ void node_step_alive(struct core *c, struct core_node *n, const Pb__StepAlive *a
 	m->restarts = alive->restarts;
 	m->has_kill_wait_sec = true;
 	m->kill_wait_sec = c->params.kill_wait_sec;
+	job_id_seen(c, n, alive->job_id);
 	fx_log(c, LOG_L_INFO, "node %s still runs step %u of job %u, which has no business there; it is ended", n->name, alive->step_id, alive->job_id);
 	fx_to_nodes(c, FX_TERMINATE, alive->job_id, n->name, m);
 }
@@ -407,6 +418,7 @@ void node_restore(struct core *c, const struct core_event *ev)
 {
 	Pb__NodeRecord *m = pb__node_record__unpack(NULL, ev->restore.len, ev->restore.data);
 	int at = m ? core_node_find(c, m->name) : -1;
+	c->unread += !m;
 	if (at >= 0) {
 		struct core_node *n = c->node[at];
 		uint32_t keep = NODEF_DRAIN | NODEF_FAIL | NODEF_NOT_RESPONDING | NODEF_REBOOT_REQUESTED | NODEF_REBOOT_ISSUED;

@@ -6,6 +6,8 @@
 
 const struct core_job *core_job_find(const struct core *c, uint32_t job_id) { return job_find(c, job_id); }
 
+uint32_t core_unread(const struct core *c) { return c->unread; }
+
 bool core_job_forgotten(const struct core *c, uint32_t job_id) { return job_id < c->next_id && !job_find(c, job_id) && !array_find(c, job_id); }
 
 const struct core_job *core_job_next(const struct core *c, uint64_t *cursor)

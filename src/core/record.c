@@ -591,6 +591,7 @@ void record_restore(struct core *c, const struct core_event *ev)
 	struct error err = { 0 };
 	Pb__JobRecord *m = (Pb__JobRecord *)arena_message(fx_arena(c), &pb__job_record__descriptor, ev->restore.data, ev->restore.len);
 	if (!m || !m->desc || !m->job_id || job_find(c, m->job_id)) {
+		c->unread++;
 		fx_log(c, LOG_L_ERROR, "a stored job record of %zu bytes cannot be read or is there twice; it is left alone", ev->restore.len);
 		return;
 	}
@@ -613,6 +614,7 @@ void record_restore(struct core *c, const struct core_event *ev)
 		if (live) {
 			j->state = PB__JOB_STATE__NODE_FAIL;
 			j->end = now_sec(c);
+			j->lost_place = j->batch && j->requeue;
 		}
 		c->restore_changed = true;
 	}
@@ -661,6 +663,15 @@ void record_restored(struct core *c, const struct core_event *ev)
 			break;
 		if (j->state != PB__JOB_STATE__RUNNING && j->state != PB__JOB_STATE__SUSPENDED)
 			life_restored(c, j);
+	}
+	for (uint64_t cur = 0;;) {
+		struct core_job *j = (struct core_job *)core_job_next(c, &cur);
+		if (!j)
+			break;
+		if (j->lost_place) {
+			j->lost_place = false;
+			job_requeue(c, j, false, 0, 0);
+		}
 	}
 	het_restored(c);
 	c->gang_wanted = true;

@@ -336,6 +336,7 @@ void resv_restore(struct core *c, const struct core_event *ev)
 {
 	Pb__ReservationRecord *m = pb__reservation_record__unpack(NULL, ev->restore.len, ev->restore.data);
 	if (!m || !m->id || resv_by_id(c, m->id) || resv_find(c, m->name)) {
+		c->unread++;
 		fx_log(c, LOG_L_ERROR, "a stored reservation of %zu bytes cannot be read or is there twice; it is left alone", ev->restore.len);
 		if (m)
 			pb__reservation_record__free_unpacked(m, NULL);

@@ -318,6 +318,7 @@ struct core_job {
 	uint64_t lost_ms;           /* its node came back without it: given up (or launched again) then */
 	uint32_t preparing;         /* nodes whose prolog is waited for */
 	bool epilog_ctld;           /* EpilogSlurmctld has not ended yet */
+	bool lost_place;            /* read from the store as running on nodes that are not configured any more: goes back to the queue */
 	bool unconfirmed;           /* read from the store as running a batch script: was it launched before the controller ended? */
 	uint32_t launched;          /* seconds: its node was known to have the script; 0: not yet */
 	uint32_t resv_id;           /* of the reservation it runs in; 0: none */
@@ -430,6 +431,7 @@ struct core {
 	/* jobs */
 	struct job_page **page;
 	uint32_t page_n, job_n, record_n, next_id, id_persisted;
+	uint32_t unread;            /* records that could not be restored */
 	struct array *arrays;
 	struct het *hets;
 	uint64_t plan_from_ms;      /* a component's promise may not begin before that of another; 0: no matter */

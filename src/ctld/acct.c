@@ -2,7 +2,8 @@
  *
  * Each entry: a number that only grows (its key in the store), and its bytes while they are few; beyond MEMORY_MAX the store has them alone. Invariants: only
  * entries that are on disk are sent; entries leave in order; an entry is removed after slurmdbd said that it is on its disk. A crash in between sends it
- * again: entries are state, not deltas, so twice does no harm. */
+ * again: entries are state, not deltas, so twice does no harm. The newest entry that was answered stays in the store until the next is: numbers then grow
+ * across a restart also when the clock was set back, and slurmdbd never takes a later state for an older one. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ struct acct {
 	struct wire_link *link;      /* NULL: no slurmdbd configured */
 	struct item *item;           /* ring-less queue: [first, count) */
 	size_t first, count, cap, memory;
-	uint64_t last_seq, durable_seq, dropped;
+	uint64_t last_seq, durable_seq, dropped, kept_seq;
 	bool sending, said_down;
 	uv_timer_t timer;
 };
@@ -42,11 +43,12 @@ static size_t queue_max(const struct ctld *d)
 	return by_size < QUEUE_MIN ? QUEUE_MIN : by_size;
 }
 
-static void pop(struct acct *a, bool remove_record)
+static void pop(struct acct *a)
 {
 	struct item *i = &a->item[a->first++];
-	if (remove_record)
-		turn_remove_lazily(a->d, STORE_DBD_QUEUE, i->seq);
+	if (a->kept_seq)
+		turn_remove_lazily(a->d, STORE_DBD_QUEUE, a->kept_seq);
+	a->kept_seq = i->seq;
 	if (i->data)
 		a->memory -= i->len;
 	free(i->data);
@@ -89,7 +91,7 @@ static void queue_event(struct ctld *d, Pb__DbdEvent *e)
 		return;
 	if (!a->dropped++)
 		log_error("slurmdbd has not answered for long: MaxDBDMsgs reached, the oldest accounting records are dropped");
-	pop(a, true);
+	pop(a);
 }
 
 /* A requeue carries the record of the attempt that is over in msg; the job as it waits again follows as the next attempt. */
@@ -161,7 +163,7 @@ static void sent(int code, const ProtobufCMessage *msg, const char *detail, void
 		log_info("slurmdbd answers again; %zu accounting records are waiting for it", a->count - a->first);
 	a->said_down = false;
 	while (a->first < a->count && a->item[a->first].seq <= rsp->seq)
-		pop(a, true);
+		pop(a);
 	if (a->first < a->count)
 		kick(a, 0);
 }
@@ -194,7 +196,10 @@ static void send_some(struct acct *a)
 		if (e)
 			list[req.n_event++] = e;
 	}
-	if (req.n_event) {
+	if (!req.n_event) {           /* nothing, or nothing that can be read: that is said, and over */
+		while (a->first < a->count && a->item[a->first].seq <= a->durable_seq)
+			pop(a);
+	} else {
 		a->sending = true;
 		wire_link_call(a->link, RPC_DB_SEND, &req.base, 30000, sent, a);
 	}

@@ -134,7 +134,10 @@ static int open_state(struct ctld *d, struct error *err)
 	if (rc)
 		error_hint(err, "It is a folder that SlurmUser (%s) can write, for example /var/spool/slurmctld.", conf_str(d->conf, CONF_SlurmUser));
 	if (!rc)
-		rc = store_open_sqlite(file, &d->store, err);
+		rc = store_open_sqlite(file, d->ignore_errors, &d->store, err);
+	if (rc == -EBADMSG)
+		error_hint(err, "Put back a copy of the whole folder, or move the folder away: slurmctld then starts without jobs, and nodes end what they run. "
+			   "slurmctld -i starts with what can be read, where anything can.");
 	free(file);
 	if (!rc)
 		rc = cred_open(dir, &d->cred, err);
@@ -175,6 +178,9 @@ static int restore(struct ctld *d, struct error *err)
 		rc = store_scan(d->store, STORE_RESV, restore_one, &resvs, err);
 	if (!rc)
 		rc = store_scan(d->store, STORE_JOB, restore_one, &jobs, err);
+	if (!rc && core_unread(d->core))
+		rc = error_set(err, EBADMSG, "%u records in StateSaveLocation %s cannot be read: they are damaged, or of a newer version", core_unread(d->core),
+			       conf_str(d->conf, CONF_StateSaveLocation));
 	if (rc && !d->ignore_errors) {
 		error_hint(err, "slurmctld -i starts with what can be read, and loses the rest");
 		return rc;

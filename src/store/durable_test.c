@@ -212,7 +212,7 @@ static void power_cut(void)
 		copy_file(i->path, to);
 		image_flush(i, to, false);
 	}
-	if (store_open_sqlite_vfs(db, NULL, LOG_BYTES, &s, &err))
+	if (store_open_sqlite_vfs(db, NULL, LOG_BYTES, false, &s, &err))
 		fail_msg("cut %d: %s", cuts, err.line);
 	assert_int_equal(store_scan(s, STORE_JOB, count_batch, count, &err), 0);
 	store_close(s);
@@ -232,7 +232,7 @@ static void test_power_cuts(void **state)
 	char path[96];
 	uint8_t data[1500];
 	snprintf(path, sizeof path, "%s/s.db", work);
-	if (store_open_sqlite_vfs(path, "forgets", LOG_BYTES, &s, &err))
+	if (store_open_sqlite_vfs(path, "forgets", LOG_BYTES, false, &s, &err))
 		fail_msg("%s", err.line);
 	for (int b = 1; b < 300; b++) {
 		struct store_put put[BATCH];

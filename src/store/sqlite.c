@@ -4,7 +4,8 @@
  * one for readers under a mutex; WAL keeps them out of each other's way. A lock file beside the database keeps a second controller away
  * (it would corrupt nothing, but would serve the same jobs). Network file systems are refused: their locks and syncs promise too little.
  * Schema: table by table (key INTEGER PRIMARY KEY, data BLOB). The version stands in META; the table `migration` keeps for every step
- * made the SQL that undoes it, so that an older program can take a newer file back to the version it knows. */
+ * made the SQL that undoes it, so that an older program can take a newer file back to the version it knows.
+ * META notes that the file is open. Then there is a log beside it, also after kill -9; where it is gone, commits are gone, and the file is refused. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -45,6 +46,7 @@ struct sqlite_store {
 	struct store base;
 	char *path;
 	int lock_fd;
+	bool whole;
 	sqlite3 *writer, *reader;
 	pthread_mutex_t read_lock;
 	sqlite3_stmt *put[STORE_TABLES], *del[STORE_TABLES], *get[STORE_TABLES], *begin, *commit, *rollback;
@@ -53,7 +55,7 @@ struct sqlite_store {
 static int fail(struct sqlite_store *s, sqlite3 *db, struct error *err)
 {
 	int code = db ? sqlite3_errcode(db) : SQLITE_NOMEM;
-	int rc = code == SQLITE_CORRUPT || code == SQLITE_NOTADB ? EBADMSG : ESLURM_STORE_FULL;
+	int rc = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR ? EBADMSG : ESLURM_STORE_FULL;
 	return error_set(err, rc, "state file %s: %s", s->path, db ? sqlite3_errmsg(db) : "out of memory");
 }
 
@@ -118,6 +120,50 @@ static int open_connection(struct sqlite_store *s, const char *vfs, sqlite3 **re
 	return exec(s, *ret, sql, err);
 }
 
+/* A file with tables, but none of ours, is not made into a state file. */
+static int check_ours(struct sqlite_store *s, struct error *err)
+{
+	sqlite3_stmt *st;
+	const char *sql = "SELECT name FROM sqlite_master WHERE NOT EXISTS (SELECT 1 FROM sqlite_master WHERE name='meta') LIMIT 1";
+	if (sqlite3_prepare_v2(s->writer, sql, -1, &st, NULL) != SQLITE_OK)
+		return fail(s, s->writer, err);
+	int rc = 0;
+	if (sqlite3_step(st) == SQLITE_ROW)
+		rc = error_set(err, EBADMSG, "%s is no state file of slurmctld: it has a table %s", s->path, (const char *)sqlite3_column_text(st, 0));
+	sqlite3_finalize(st);
+	return rc;
+}
+
+static bool log_is_there(const struct sqlite_store *s, const char *vfs)
+{
+	sqlite3_vfs *v = sqlite3_vfs_find(vfs);
+	char *name = xasprintf("%s-wal", s->path);
+	int found = 0;
+	if (v)
+		v->xAccess(v, name, SQLITE_ACCESS_EXISTS, &found);
+	free(name);
+	return found != 0;
+}
+
+/* Was the file closed in order, or is its log there? (Asked before the log is made anew.) Then notes, in the file itself, that it is open. */
+static int check_whole(struct sqlite_store *s, bool had_log, bool lossy, struct error *err)
+{
+	sqlite3_stmt *st;
+	if (sqlite3_prepare_v2(s->writer, "SELECT 1 FROM meta WHERE key=? AND data=x'01'", -1, &st, NULL) != SQLITE_OK)
+		return fail(s, s->writer, err);
+	sqlite3_bind_int(st, 1, STORE_META_OPEN);
+	bool was_open = sqlite3_step(st) == SQLITE_ROW;
+	sqlite3_finalize(st);
+	if (was_open && !had_log) {
+		if (!lossy)
+			return error_set(err, EBADMSG, "state file %s was in use when slurmctld ended, and its log %s-wal is gone: jobs that were accepted are missing", s->path, s->path);
+		log_error("the log of state file %s is gone: jobs that were accepted are missing", s->path);
+	}
+	char sql[120];
+	snprintf(sql, sizeof sql, "INSERT OR REPLACE INTO meta VALUES(%d, x'01'); PRAGMA wal_checkpoint(FULL)", STORE_META_OPEN);
+	return was_open ? 0 : exec(s, s->writer, sql, err);
+}
+
 /* The version in META; 0 for a new file. */
 static int schema_version(struct sqlite_store *s, int *ret, struct error *err)
 {
@@ -174,7 +220,7 @@ static int migrate_down(struct sqlite_store *s, int version, struct error *err)
 static int migrate(struct sqlite_store *s, struct error *err)
 {
 	int version = 0, rc = exec(s, s->writer, "BEGIN IMMEDIATE", err);
-	if (rc || (rc = schema_version(s, &version, err)))
+	if (rc || (rc = check_ours(s, err)) || (rc = schema_version(s, &version, err)))
 		goto out;
 	for (; !rc && version > SCHEMA_VERSION; version--) {
 		log_info("state file %s: going back from schema version %d", s->path, version);
@@ -287,6 +333,10 @@ static int sqlite_clear(struct store *base, enum store_table t, struct error *er
 static void sqlite_close(struct store *base)
 {
 	struct sqlite_store *s = (struct sqlite_store *)base;
+	char sql[80];
+	snprintf(sql, sizeof sql, "DELETE FROM meta WHERE key=%d", STORE_META_OPEN);
+	if (s->whole)                /* closed in order: SQLite takes the log into the file and removes it */
+		(void)exec(s, s->writer, sql, NULL);
 	for (int t = 0; t < STORE_TABLES; t++) {
 		sqlite3_finalize(s->put[t]);
 		sqlite3_finalize(s->del[t]);
@@ -306,7 +356,7 @@ static void sqlite_close(struct store *base)
 
 static const struct store_ops sqlite_ops = { sqlite_commit, sqlite_scan, sqlite_get, sqlite_clear, sqlite_close };
 
-int store_open_sqlite_vfs(const char *path, const char *vfs, size_t log_bytes, struct store **ret, struct error *err)
+int store_open_sqlite_vfs(const char *path, const char *vfs, size_t log_bytes, bool lossy, struct store **ret, struct error *err)
 {
 	struct sqlite_store *s = xcalloc(1, sizeof *s);
 	s->base.ops = &sqlite_ops;
@@ -318,10 +368,13 @@ int store_open_sqlite_vfs(const char *path, const char *vfs, size_t log_bytes, s
 		rc = take_lock(s, err);
 	if (!rc)
 		rc = make_private(s, err);
+	bool had_log = log_is_there(s, vfs);
 	if (!rc)
 		rc = open_connection(s, vfs, &s->writer, err);
 	if (!rc)
 		rc = migrate(s, err);
+	if (!rc)
+		rc = check_whole(s, had_log, lossy, err);
 	if (!rc)
 		rc = open_connection(s, vfs, &s->reader, err);
 	if (!rc)
@@ -330,12 +383,13 @@ int store_open_sqlite_vfs(const char *path, const char *vfs, size_t log_bytes, s
 		sqlite_close(&s->base);
 		return rc;
 	}
+	s->whole = true;
 	wal_reserve(s->writer, log_bytes);
 	*ret = &s->base;
 	return 0;
 }
 
-int store_open_sqlite(const char *path, struct store **ret, struct error *err)
+int store_open_sqlite(const char *path, bool lossy, struct store **ret, struct error *err)
 {
-	return store_open_sqlite_vfs(path, NULL, WAL_BYTES, ret, err);
+	return store_open_sqlite_vfs(path, NULL, WAL_BYTES, lossy, ret, err);
 }

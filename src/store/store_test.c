@@ -39,7 +39,7 @@ static struct store *open_it(void)
 {
 	struct store *s = NULL;
 	struct error err;
-	if (store_open_sqlite(file, &s, &err))
+	if (store_open_sqlite(file, false, &s, &err))
 		fail_msg("%s", err.line);
 	return s;
 }
@@ -98,7 +98,7 @@ static void test_sqlite(void **state)
 	size_t len;
 	exercise(s);
 	assert_int_equal(store_commit(s, &p, 1, &err), 0);
-	assert_int_equal(store_open_sqlite(file, &other, &err), -EBUSY);
+	assert_int_equal(store_open_sqlite(file, false, &other, &err), -EBUSY);
 	store_close(s);
 	s = open_it();
 	assert_int_equal(store_get(s, STORE_JOB, 1, &data, &len, &err), 0);
@@ -115,9 +115,63 @@ static void test_not_a_store(void **state)
 	for (int i = 0; i < 1000; i++)
 		fputs("this is no database\n", f);
 	fclose(f);
-	assert_int_equal(store_open_sqlite(file, &s, &err), -EBADMSG);
+	assert_int_equal(store_open_sqlite(file, false, &s, &err), -EBADMSG);
 	assert_non_null(strstr(err.line, file));
-	assert_int_equal(store_open_sqlite("/nonexistent/x.db", &s, &err), -ENOENT);
+	assert_int_equal(store_open_sqlite("/nonexistent/x.db", false, &s, &err), -ENOENT);
+}
+
+/* Another program's database is left as it is. */
+static void test_foreign(void **state)
+{
+	struct store *s;
+	struct error err;
+	sqlite3 *db;
+	unlink(file);
+	assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "CREATE TABLE job(id INTEGER PRIMARY KEY, record BLOB); INSERT INTO job VALUES(1, 'x')", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	assert_int_equal(store_open_sqlite(file, false, &s, &err), -EBADMSG);
+	assert_non_null(strstr(err.line, "no state file"));
+	assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+	assert_int_not_equal(sqlite3_exec(db, "SELECT * FROM meta", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	unlink(file);
+}
+
+/* Killed with commits in the log: they are there again with it; without it the file is refused, or taken as it is where that is asked for. */
+static void test_log_lost(void **state)
+{
+	struct store_put p = { STORE_JOB, 7, "in the log", 10, false };
+	struct store *s;
+	struct error err;
+	char log[160], copy[160], shell[600];
+	void *data;
+	size_t len;
+	snprintf(log, sizeof log, "%s-wal", file);
+	snprintf(copy, sizeof copy, "%s.copy", file);
+	s = open_it();
+	store_close(s);
+	s = open_it();
+	assert_int_equal(store_commit(s, &p, 1, &err), 0);
+	snprintf(shell, sizeof shell, "cp %s %s && cp %s %s-wal", file, copy, log, copy);     /* as kill -9 leaves them */
+	assert_int_equal(system(shell), 0);
+	store_close(s);
+	assert_int_equal(store_open_sqlite(copy, false, &s, &err), 0);
+	assert_int_equal(store_get(s, STORE_JOB, 7, &data, &len, &err), 0);
+	free(data);
+	store_close(s);
+	assert_int_equal(store_open_sqlite(copy, false, &s, &err), 0);      /* closed in order: there is no log, and none is missed */
+	store_close(s);
+	s = open_it();
+	snprintf(shell, sizeof shell, "cp %s %s && rm -f %s-wal %s-shm", file, copy, copy, copy);
+	assert_int_equal(system(shell), 0);
+	store_close(s);
+	assert_int_equal(store_open_sqlite(copy, false, &s, &err), -EBADMSG);
+	assert_non_null(strstr(err.line, "is gone"));
+	assert_int_equal(store_open_sqlite(copy, false, &s, &err), -EBADMSG);
+	assert_int_equal(store_open_sqlite(copy, true, &s, &err), 0);
+	store_close(s);
+	unlink(copy);
 }
 
 /* A newer program left version 3 and how to undo it: this one takes the file back to what it knows, and forward is made once. */
@@ -143,7 +197,7 @@ static void test_migrate_back(void **state)
 	assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, "UPDATE meta SET data=CAST('4' AS BLOB) WHERE key=1", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(db);
-	assert_int_equal(store_open_sqlite(file, &s, &err), -EBADMSG);
+	assert_int_equal(store_open_sqlite(file, false, &s, &err), -EBADMSG);
 	assert_non_null(strstr(err.line, "newer"));
 }
 
@@ -241,6 +295,8 @@ int main(void)
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test_setup_teardown(test_sqlite, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_not_a_store, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_foreign, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_log_lost, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_migrate_back, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_log_room, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_full, make_dir, remove_dir),

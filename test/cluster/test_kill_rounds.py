@@ -175,7 +175,10 @@ class Round:
             wrong = {str(job): (shown[str(job)], got.get(str(job))) for job in self.acked if got.get(str(job), [""])[-1] != shown[str(job)]}
             self.wrong = wrong
             return not wrong
-        self.cluster.wait("accounting of each job", agrees)
+        try:
+            self.cluster.wait("accounting of each job", agrees)
+        except pytest.fail.Exception as e:
+            raise AssertionError(f"job: (scontrol, sacct): {self.wrong}\n{self.cluster.out('sdiag')}\n{self.cluster.out('sacct -a -n -X -P -S now-1hour', check=False)[-3000:]}") from e
 
     def processes(self):
         found = []
