@@ -84,31 +84,29 @@ void pick_sum(struct pick *p)
 	}
 }
 
-/* Too many nodes were needed in plain order: take the largest ones (stable). */
-static bool pick_largest(const struct shape *s, struct pick *p)
+/* In order of their nodes; or the largest first (equal ones stay as they are). */
+static void pick_sort(struct pick *p, bool by_size)
 {
 	struct moment *m = xmalloc((2 * p->n + 1) * sizeof *m);
 	struct option *o = xmalloc((p->n + 1) * sizeof *o);
 	for (uint32_t i = 0; i < p->n; i++)
-		m[i] = (struct moment){ UINT64_MAX - p->o[i].tasks - p->o[i].gpus, i };
+		m[i] = (struct moment){ by_size ? UINT64_MAX - p->o[i].tasks - p->o[i].gpus : p->o[i].node, i };
 	moments_sort(m, p->n, m + p->n);
 	for (uint32_t i = 0; i < p->n; i++)
 		o[i] = p->o[m[i].node];
 	free(m);
 	free(p->o);
 	p->o = o;
+}
+
+/* Too many nodes were needed in plain order: take the largest ones. */
+static bool pick_largest(const struct shape *s, struct pick *p)
+{
+	pick_sort(p, true);
 	p->n = p->n > p->max_nodes ? p->max_nodes : p->n;
 	pick_sum(p);
 	return pick_enough(s, p);
 }
-
-static int by_node(const void *a, const void *b)
-{
-	uint32_t x = ((const struct option *)a)->node, y = ((const struct option *)b)->node;
-	return (x > y) - (x < y);
-}
-
-static void pick_order(struct pick *p) { qsort(p->o, p->n, sizeof *p->o, by_node); }
 
 static bool option_of(struct core *c, const struct shape *s, uint32_t node, const struct when *w, struct option *ret)
 {
@@ -276,7 +274,7 @@ static uint32_t choose_in(struct core *c, const struct shape *s, const struct bi
 	bool ok = set && set->count_n ? pick_counted(c, s, cand, set, w, &p) : t ? pick_topo(c, s, cand, w, t, &p) : s->contiguous ? pick_contiguous(c, s, cand, w, &p) : pick_plain(c, s, cand, w, &p);
 	c->tries++;
 	if (ok) {
-		pick_order(&p);
+		pick_sort(&p, false);
 		*ret = share_out(c, s, p.o, p.n, w);
 	}
 	free(p.o);
