@@ -102,12 +102,13 @@ static int options_read(struct srun *s, int argc, char **argv)
 	return rc;
 }
 
-/* --prolog and --epilog: a program here, with the command as its arguments. */
-static void hook_run(const struct srun *s, const char *own, enum conf_key key)
+/* --prolog and --epilog: a program here, with the command as its arguments. Its exit code, 127: it cannot be run, 128 + N: ended by signal N. */
+static int hook_run(const struct srun *s, const char *own, enum conf_key key)
 {
 	const char *path = own ? own : conf_str(s->conf, key);
+	int status = 127 << 8;
 	if (!path || !*path || str_eq_nocase(path, "none"))
-		return;
+		return 0;
 	pid_t pid = fork();
 	if (pid == 0) {
 		sigset_t none;
@@ -121,11 +122,12 @@ static void hook_run(const struct srun *s, const char *own, enum conf_key key)
 		snprintf(text, sizeof(text), "%u", s->step_id);
 		setenv("SLURM_STEP_ID", text, 1);
 		execv(path, argv);
-		log_error("cannot run %s: %s", path, strerror(errno));
+		log_error("Failed to execute srun prolog/epilog script: %s: %s", path, strerror(errno));
 		_exit(127);
 	}
-	if (pid > 0)
-		(void)waitpid(pid, NULL, 0);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 static int step_run(struct srun *s)
@@ -143,7 +145,12 @@ static int step_run(struct srun *s)
 		log_error("%s", err.line);
 		return srun_exit_code(1);
 	}
-	hook_run(s, s->o.prolog, CONF_SrunProlog);
+	rc = hook_run(s, s->o.prolog, CONF_SrunProlog);
+	if (rc) {
+		log_error("srun prolog failed rc = %d. Aborting step.", rc);
+		log_info("StepId=%u.%u aborted before step completely launched.", s->job_id, s->step_id);
+		return srun_exit_code(1);
+	}
 	rc = plugins_step(s->job_id, s->step_id, s->argc, s->argv);
 	if (!rc)
 		rc = bcast_program(s);
@@ -155,7 +162,9 @@ static int step_run(struct srun *s)
 		tty_start(s);
 	run_until_end(s);
 	tty_stop(s);
-	hook_run(s, s->o.epilog, CONF_SrunEpilog);
+	rc = hook_run(s, s->o.epilog, CONF_SrunEpilog);
+	if (rc)
+		log_error("srun epilog failed status=%d", rc);
 	return s->exit_code;
 }
 

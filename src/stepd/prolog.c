@@ -1,4 +1,5 @@
 /* prolog.c - scripts around each task (see prolog.h) */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "stepd/env.h"
+#include "stepd/io.h"
 #include "stepd/namespace.h"
 #include "stepd/prolog.h"
 #include "stepd/step.h"
@@ -66,9 +68,10 @@ static char **line_apply(char **env, char *line)
 	return env;
 }
 
-static char **script_run(const char *path, char **env)
+/* In the process that becomes the task: a prolog that fails ends it, with its exit code (prolog_epilog.html, "Failure Handling"). */
+static char **script_run(const char *name, const char *path, char **env)
 {
-	int end[2];
+	int end[2], status = 127 << 8;
 	if (!path || !*path || pipe(end) < 0)
 		return env;
 	pid_t pid = fork();
@@ -89,16 +92,21 @@ static char **script_run(const char *path, char **env)
 	if (out)
 		fclose(out);
 	free(line);
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	int rc = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	if (rc) {
+		dprintf(2, "slurmstepd: error: %s failed status=%d\n", name, rc);
+		_exit(rc);
+	}
 	return env;
 }
 
 char **prolog_run(struct step *s, struct task *t, char **env)
 {
 	(void)t;
-	env = script_run(step_conf(s, "TaskProlog"), env);
-	return script_run(s->spec ? s->spec->task_prolog : NULL, env);
+	env = script_run("TaskProlog", step_conf(s, "TaskProlog"), env);
+	return script_run("--task-prolog", s->spec ? s->spec->task_prolog : NULL, env);
 }
 
 static void on_timeout(uv_timer_t *timer)
@@ -144,11 +152,21 @@ void prolog_task_end(struct step *s, struct task *t)
 	epilog_start(s, t, s->spec ? s->spec->task_epilog : NULL);
 }
 
+static void epilog_judge(struct step *s, int status)
+{
+	int rc = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	char text[64];
+	if (!rc)
+		return;
+	snprintf(text, sizeof text, "TaskEpilog failed status=%d", rc);
+	io_text(s, text);
+}
+
 bool prolog_reaped(struct step *s, pid_t pid, int status)
 {
-	(void)s, (void)status;
 	for (size_t i = 0; i < epilogs.n; i++)
 		if (epilogs.pid[i] == pid) {
+			epilog_judge(s, status);
 			epilogs.pid[i] = epilogs.pid[--epilogs.n];
 			return true;
 		}

@@ -38,6 +38,23 @@ def test_task_prolog(cluster, site):
     assert sorted(cluster.read("site.log").splitlines()) == ["epilog of 0", "epilog of 1"]
 
 
+def test_failing_prologs_and_epilogs(cluster):
+    """A task whose prolog fails is not run and ends with its code; a step whose srun prolog fails neither; epilogs are only talked about."""
+    r = cluster.run("srun -n2 --task-prolog=/bin/false touch ran", check=False)
+    assert r.rc == 1 and r.err.count("slurmstepd: error: --task-prolog failed status=1\n") == 2 and "tasks 0-1: Exited with exit code 1" in r.err
+    r = cluster.run("srun --task-prolog=/nowhere touch ran", check=False)
+    assert r.rc == 127 and "--task-prolog failed status=127" in r.err
+    r = cluster.run("srun --prolog=/bin/false touch ran", check=False)
+    assert r.rc == 1 and "srun: error: srun prolog failed rc = 1. Aborting step.\n" in r.err and "aborted before step completely launched." in r.err
+    assert not os.path.exists(f"{cluster.work}/ran")
+    r = cluster.run("salloc -Q bash -c 'srun --prolog=/bin/false touch ran; srun echo next'", check=False)      # its place in the job is free again
+    assert r.out.endswith("next\n")
+    r = cluster.run("srun --task-epilog=/bin/false --epilog=/bin/false true")
+    assert "slurmstepd: error: TaskEpilog failed status=1\n" in r.err and "srun: error: srun epilog failed status=1\n" in r.err
+    r = cluster.run("srun --task-epilog=/nowhere true")
+    assert "TaskEpilog failed status=127" in r.err
+
+
 def test_task_prolog_in_a_script(cluster, site):
     job = cluster.submit("-o prolog.out --wrap 'echo $SITE'")
     assert cluster.wait_end(job) == "COMPLETED" and cluster.read("prolog.out").splitlines() == ["said by the site", "0 of the site"]
