@@ -61,6 +61,7 @@ static void job_free(struct core_job *j)
 	if (x) {
 		free(x->why);
 		free(x->causes);
+		free(x->preempted_by);
 		free(x->lic);
 		free(x->lic_was);
 		free(x->fail_node);

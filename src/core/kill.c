@@ -69,7 +69,7 @@ static bool filter_match(const struct core *c, const struct kill_filter *f, cons
 	return !f->nodes || on_nodes(j, f->nodes);
 }
 
-void job_signal(struct core *c, struct core_job *j, uint32_t signal, bool batch_only, bool full)
+void job_signal(struct core *c, struct core_job *j, uint32_t signal, bool batch_only, bool full, Pb__EndReason *end)
 {
 	Pb__SignalReq *m = arena_alloc(fx_arena(c), sizeof *m);
 	pb__signal_req__init(m);
@@ -80,16 +80,17 @@ void job_signal(struct core *c, struct core_job *j, uint32_t signal, bool batch_
 	m->full = full;
 	m->steps_only = !batch_only && !full;
 	m->restarts = j->restarts;
+	m->end = end;
 	char *nodes = batch_only ? xstrdup(c->node[j->alloc->on[0].node]->name) : job_nodes_text(c, j);
 	fx_to_nodes(c, FX_SIGNAL, j->id, nodes, m);
 	free(nodes);
 }
 
-static int signal_job(struct core *c, struct core_job *j, const Pb__KillReq *q, struct error *err)
+static int signal_job(struct core *c, struct core_job *j, const Pb__KillReq *q, const struct core_caller *by, struct error *err)
 {
 	if (j->state == PB__JOB_STATE__PENDING)
 		return error_set(err, ESLURM_JOB_PENDING, "job %u has not started; it cannot get a signal", j->id);
-	job_signal(c, j, q->signal, q->batch_only, q->full);
+	job_signal(c, j, q->signal, q->batch_only, q->full, ending(c, "signal", by->user ? by->user : by->uid ? NULL : "root", UINT32_MAX));
 	return 0;
 }
 
@@ -101,7 +102,7 @@ static int kill_one(struct core *c, struct core_job *j, bool whole, const Pb__Ki
 	if (job_state_is_final(j->state))
 		return error_set(err, ESLURM_ALREADY_DONE, "job %u has ended", j->id);
 	if (q->has_signal && q->signal && (q->signal != SIG_KILL || q->batch_only))
-		return signal_job(c, j, q, err);
+		return signal_job(c, j, q, by, err);
 	if (j->het && !whole && j->state == PB__JOB_STATE__PENDING)
 		return error_set(err, ESLURM_NOT_WHOLE_HET_JOB, "job %u+%u has not started: all its components are cancelled together, by scancel %u", j->het->id, j->het_at, j->het->id);
 	job_cancel(c, j, by->uid);

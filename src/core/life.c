@@ -80,6 +80,7 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 	if (j->x) {
 		xfree(j->x->why);
 		xfree(j->x->causes);
+		xfree(j->x->preempted_by);
 		xfree(j->x->lic_was);
 		xfree(j->x->nodes);
 		xfree(j->x->tres_alloc);
@@ -116,6 +117,7 @@ static Pb__TerminateReq *terminate_msg(struct core *c, struct core_job *j, const
 	m->timeout = timeout;
 	m->has_restarts = true;
 	m->restarts = run_of(j);
+	m->end = ending_job(c, j, timeout);
 	m->user = arena_strdup(a, atom_text(c, j->user));
 	if (c->params.epilog_env) {
 		j->blob_stale = true;

@@ -178,8 +178,10 @@ static void tell(struct core *c, struct core_job *j, uint32_t signal)
 	pb__signal_req__init(m);
 	m->job_id = j->id;
 	m->signal = signal;
-	m->has_steps_only = m->steps_only = m->has_restarts = true;
+	m->has_full = m->full = m->has_restarts = true; /* the shell and all it started, as well as the steps */
+	m->why = signal == SIG_TERM ? (char *)"DUE TO PREEMPTION" : NULL;
 	m->restarts = j->restarts;
+	m->end = ending_warned(c, j);
 	char *nodes = job_nodes_text(c, j);
 	fx_to_nodes(c, FX_SIGNAL, j->id, nodes, m);
 	free(nodes);
@@ -199,6 +201,8 @@ static void begin(struct core *c, struct core_job *j, const struct core_job *by)
 	uint32_t grace = p->rec->has_grace_time_sec ? p->rec->grace_time_sec : 0;
 	char id[40], other[40];
 	j->doomed = false;
+	free(job_x(j)->preempted_by);
+	j->x->preempted_by = xasprintf("job %s (%s, partition %s)", job_id_text(by, other, sizeof other), atom_text(c, by->user) ? atom_text(c, by->user) : "?", by->shape->part_names[0]);
 	j->preempt_at = now_sec(c);
 	j->preempt_end = j->preempt_at + grace;
 	job_set_limit_timer(c, j);

@@ -153,6 +153,7 @@ static void record_extra(const struct core *c, Pb__JobRecord *m, const struct co
 	if (!x)
 		return;
 	m->why = x->why;
+	m->preempted_by = x->preempted_by;
 	m->causes = x->causes;
 	if ((x->lic_n || x->lic_was) && j->state != PB__JOB_STATE__PENDING) {
 		char *t = license_text(c, j);
@@ -499,6 +500,8 @@ static void restore_plain(struct core *c, struct core_job *j, const Pb__JobRecor
 	j->part = p ? p->index : UINT32_MAX;
 	if (m->why)
 		xstr_set(&job_x(j)->why, m->why);
+	if (m->preempted_by)
+		xstr_set(&job_x(j)->preempted_by, m->preempted_by);
 	if (m->causes)
 		xstr_set(&job_x(j)->causes, m->causes);
 	if (m->licenses_alloc)

@@ -265,6 +265,7 @@ struct promise {                /* a planned start */
 struct job_extra {              /* what few jobs have */
 	char *why, *fail_node, *dependency, *dep_left, *comment_sys, *wait_text;
 	char *resv;                 /* name of the reservation it runs or ran in */
+	char *preempted_by;         /* "job 7 (alice, partition high)" */
 	struct lic_want *lic;       /* licenses it holds */
 	uint32_t lic_n;
 	char *lic_was;              /* those it held */
@@ -781,6 +782,12 @@ void preempt_finish(struct core *c, struct core_job *j);
 bool preempt_lends(const struct core *c, const struct core_job *j); /* suspended, rather than ended */
 enum preempt_mode preempt_mode(const struct core *c, const struct core_part *p);
 
+/* ending.c: in the effects' arena. left_sec UINT32_MAX: not known */
+Pb__EndReason *ending(struct core *c, const char *cause, const char *by, uint32_t left_sec);
+Pb__EndReason *ending_job(struct core *c, const struct core_job *j, bool timeout);
+Pb__EndReason *ending_step(struct core *c, const struct core_job *j, const struct step *s, bool timeout);
+Pb__EndReason *ending_warned(struct core *c, const struct core_job *j);
+
 /* gang.c */
 void gang_look(struct core *c, const struct core_job *j);      /* it came, left or changed */
 void gang_mark(const struct core *c, struct alloc *a);         /* before it is held: sets `over` where its CPUs are those of another */
@@ -916,7 +923,7 @@ struct step *step_find(const struct core_job *j, uint32_t id);
 struct step *step_special(struct core *c, struct core_job *j, uint32_t id);
 Pb__StepRecord *step_record(const struct core *c, const struct core_job *j, const struct step *s);
 void step_timer(struct core *c, struct core_job *j, uint32_t step_id);
-void job_signal(struct core *c, struct core_job *j, uint32_t signal, bool batch_only, bool full); /* kill.c: to its processes */
+void job_signal(struct core *c, struct core_job *j, uint32_t signal, bool batch_only, bool full, Pb__EndReason *end); /* kill.c: to its processes */
 void step_cancel(struct core *c, struct core_job *j, struct step *s, uint32_t uid, uint32_t signal);
 int layout_make(struct core *c, const struct core_job *j, struct step *s, const Pb__StepDesc *d, struct error *err);
 Pb__StepLayout *layout_message(const struct core *c, const struct core_job *j, const struct step *s, struct arena *a);

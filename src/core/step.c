@@ -471,6 +471,7 @@ static void step_stop(struct core *c, struct core_job *j, struct step *s, const 
 	m->restarts = j->restarts;
 	m->why = (char *)why;
 	m->has_timeout = m->timeout = timeout;
+	m->end = ending_step(c, j, s, timeout);
 	for (uint32_t i = 0; i < s->on_n; i++)
 		bitset_set(to, j->alloc->on[s->on[i].at].node);
 	char *nodes = nodes_text(c, to);

@@ -46,7 +46,7 @@ bool warn_now(struct core *c, struct core_job *j)
 	if (!j->warn_signal || j->warned)
 		return false;
 	j->warned = true;
-	job_signal(c, j, j->warn_signal, j->warn_batch, false);
+	job_signal(c, j, j->warn_signal, j->warn_batch, false, ending_warned(c, j));
 	fx_persist(c, j);
 	return true;
 }
@@ -57,6 +57,6 @@ void warn_timer(struct core *c, struct core_job *j)
 	if (!at || at > c->now_ms)
 		return;
 	j->warned = true;
-	job_signal(c, j, j->warn_signal, j->warn_batch, false);
+	job_signal(c, j, j->warn_signal, j->warn_batch, false, ending_warned(c, j));
 	fx_persist(c, j);
 }

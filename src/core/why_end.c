@@ -151,7 +151,7 @@ static void cause(struct why *w)
 		cancelled(w);
 		break;
 	case PB__JOB_STATE__PREEMPTED:
-		why_condition(w, "preempted", "it had to give way to another job%s%s", x && x->why ? ": " : "", x && x->why ? x->why : "");
+		why_condition(w, "preempted", "it had to give way to %s", x && x->preempted_by ? x->preempted_by : "another job");
 		break;
 	case PB__JOB_STATE__DEADLINE:
 		i = why_condition(w, "deadline", "it could not have ended by its deadline {@%u} any more", j->deadline);

@@ -104,6 +104,7 @@ static void h_signal(struct noded *n, struct wire_req *req)
 		order.has_signal = true;
 		order.signal = m->signal;
 		order.text = m->why;
+		order.end = m->end;
 		order.has_batch_only = order.has_full = true;
 		order.batch_only = m->has_batch_only && m->batch_only;
 		order.full = m->has_full && m->full;

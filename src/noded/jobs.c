@@ -386,6 +386,7 @@ static void terminate_step(struct node_step *st, const Pb__TerminateReq *req)
 	Pb__StepdOrder order = PB__STEPD_ORDER__INIT;
 	order.kind = PB__STEPD_ORDER__KIND__TERMINATE;
 	order.text = req->why;
+	order.end = req->end;
 	order.has_kill_wait_sec = true;
 	order.kill_wait_sec = req->has_kill_wait_sec ? req->kill_wait_sec : (uint32_t)conf_num(st->node->conf, CONF_KillWait);
 	steps_order(st, &order);

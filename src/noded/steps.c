@@ -155,6 +155,8 @@ static void step_clean(struct node_step *st)
 	char word[16];
 	struct noded *n = st->node;
 	steps_word(st->step_id, word, sizeof word);
+	snprintf(path, sizeof path, "%s/end.%u.%u", n->spool, st->job_id, st->step_id); /* SLURM_JOB_END_REASON */
+	(void)unlink(path);
 	if (n->cgroup) {
 		snprintf(path, sizeof path, "%s/job_%u/step_%s/cgroup.kill", n->cgroup, st->job_id, word);
 		int fd = open(path, O_WRONLY | O_CLOEXEC);

@@ -16,6 +16,7 @@
 #include "model/envlist.h"
 #include "model/jobenv.h"
 #include "stepd/affinity.h"
+#include "stepd/endreason.h"
 #include "stepd/env.h"
 #include "stepd/gpus.h"
 #include "stepd/mpi.h"
@@ -201,12 +202,14 @@ void env_prepare(const struct step *s)
 		env_topology(s, &common);
 		gpus_batch(s, &common);
 		envlist_set(&common, "HOSTNAME", s->node);
+		endreason_env(s, &common);
 		jobenv_add_mpi(&common, step_conf(s, "MpiParams"));
 		return;
 	}
 	envlist_load(&common, s->spec->env, s->spec->n_env);
 	envlist_set_default(&common, "TMPDIR", "/tmp");
 	torch_forget(&common);
+	endreason_env(s, &common);
 	env_step_layout(s, &common);
 	env_step_here(s, &common);
 }

@@ -15,6 +15,7 @@
 #include "stepd/attach.h"
 #include "stepd/cancel.h"
 #include "stepd/contain.h"
+#include "stepd/endreason.h"
 #include "stepd/done.h"
 #include "stepd/gather.h"
 #include "stepd/io.h"
@@ -117,6 +118,7 @@ static void figures_send(struct step *s, struct peer *p)
 static void signal_order(struct step *s, const Pb__StepdOrder *o)
 {
 	int sig = (int)o->signal;
+	endreason_write(s, o->end);
 	if (o->text || ((sig == SIGKILL || sig == SIGTERM) && !(o->has_batch_only && o->batch_only)))
 		cancel_say(s, o->text, sig);
 	if (o->has_full && o->full)
@@ -155,6 +157,7 @@ static void order_run(struct step *s, struct peer *p, const Pb__StepdOrder *o)
 		signal_order(s, o);
 		break;
 	case PB__STEPD_ORDER__KIND__TERMINATE:
+		endreason_write(s, o->end);
 		cancel_say(s, o->text, SIGTERM);
 		if (s->suspended)
 			contain_signal(s, SIGCONT);

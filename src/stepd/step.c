@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "model/hostlist.h"
+#include "stepd/endreason.h"
 #include "stepd/attach.h"
 #include "stepd/contain.h"
 #include "stepd/contain_limit.h"
@@ -143,6 +144,7 @@ void step_check_end(struct step *s)
 	attach_finish(s);
 	orders_stop(s);
 	script_remove(s);
+	endreason_remove(s);
 	log_debug("done with job");
 	_exit(0);
 }

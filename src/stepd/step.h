@@ -66,7 +66,7 @@ struct step {
 	struct pty *pty;
 	struct orders *orders;
 	struct rlimit nofile;           /* as it was before we raised ours */
-	bool ending, killed, timed_out, oom, suspended, cgroup_gone, begun;
+	bool has_endreason, ending, killed, timed_out, oom, suspended, cgroup_gone, begun;
 	int done_fd;                    /* the completion, prepared (done.h); -1: it could not be */
 	int launch_error;               /* errno; the step did not run */
 	char *launch_text;

@@ -10,7 +10,7 @@ PartitionName=high Nodes=ALL PriorityTier=10
 
 def test_requeued_after_its_grace(cluster):
     low = cluster.submit("-p low -c4 -t 30 --requeue -o low.txt --open-mode=append --wrap 'echo run $SLURM_RESTART_COUNT; "
-                         "srun --quiet bash -c \"trap : TERM; echo ready; while :; do sleep 0.2; done\"'")
+                         "trap : TERM; echo ready; while :; do sleep 0.2; done'")
     cluster.wait("it runs", lambda: cluster.out("cat low.txt 2>&1 || true").count("ready"))
     high = cluster.submit("-p high -c4 -t 5 -o /dev/null --wrap 'sleep 1'")
     cluster.wait("told", lambda: cluster.job(low, "PreemptTime") not in (None, "None"))
