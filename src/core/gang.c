@@ -227,7 +227,7 @@ void gang_tick(struct core *c)
 	c->gang_wanted = true;
 }
 
-bool gang_can_run(const struct core *c, const struct core_job *j)
+const struct core_job *gang_first(const struct core *c, const struct core_job *j)
 {
 	for (uint32_t i = 0; i < j->alloc->n; i++) {
 		const struct core_node *n = c->node[j->alloc->on[i].node];
@@ -235,11 +235,13 @@ bool gang_can_run(const struct core *c, const struct core_job *j)
 			const struct core_job *o = n->held[k].job;
 			for (uint32_t w = 0; o != j && busy(o) && w < n->cpu_words; w++)
 				if (o->alloc->words[o->alloc->on[n->held[k].at].bits + w] & j->alloc->words[j->alloc->on[i].bits + w])
-					return false;
+					return o;
 		}
 	}
-	return true;
+	return NULL;
 }
+
+bool gang_can_run(const struct core *c, const struct core_job *j) { return !gang_first(c, j); }
 
 /* No CPU runs two jobs, but where a partition is oversubscribed and its jobs do not take turns; nobody is kept waiting whose CPUs are free. */
 void gang_check(const struct core *c)

@@ -77,6 +77,30 @@ static bool gives_way(const struct core *c, const struct core_job *j, const stru
 	return false;
 }
 
+void preempt_counts(const struct core *c, const struct core_job *by, struct preempt_count *ret)
+{
+	const struct shape *s = by->shape;
+	*ret = (struct preempt_count){ .first_ms = UINT64_MAX };
+	for (uint64_t cur = 0;;) {
+		const struct core_job *j = core_job_next(c, &cur);
+		bool reached = false, now = false, later = false;
+		if (!j)
+			break;
+		for (uint32_t p = 0; j->alloc && p < s->part_n; p++) {
+			uint64_t then = UINT64_MAX;
+			if (!s->part[p] || !s->able[p] || !(s->part_mask & 1u << p) || !on_able(j, s->able[p]))
+				continue;
+			reached = true;
+			now = now || gives_way(c, j, by, s->part[p]->tier, true, &then) || gives_way(c, j, by, s->part[p]->tier, false, &then);
+			later = later || then != UINT64_MAX;
+			ret->first_ms = then < ret->first_ms ? then : ret->first_ms;
+		}
+		ret->now += now;
+		ret->later += !now && later;
+		ret->never += reached && !now && !later;
+	}
+}
+
 static void victim_put(const struct core *c, struct victims *v, struct core_job *j)
 {
 	v->j = xgrow(v->j, &v->cap, v->n + 1, sizeof *v->j);

@@ -775,6 +775,9 @@ void predict_free(struct core *c);
 
 /* preempt.c */
 bool preempt_try(struct core *c, struct core_job *j);
+/* Jobs on nodes that it could use: may be made to give way now; later, the first of them at first_ms; not at all. */
+struct preempt_count { uint32_t now, later, never; uint64_t first_ms; };
+void preempt_counts(const struct core *c, const struct core_job *by, struct preempt_count *ret);
 void preempt_for_license(struct core *c, struct core_job *j);  /* reclaim_licenses */
 /* On CPUs of jobs that can be suspended; they are at the end of the event (gang_settle). */
 struct alloc *preempt_over(struct core *c, struct core_job *j, uint32_t minutes, struct core_part **ret_part);
@@ -795,6 +798,7 @@ void gang_settle(struct core *c);
 void job_suspend(struct core *c, struct core_job *j, bool tell); /* its processes are stopped, if its nodes are told */
 void job_resume(struct core *c, struct core_job *j, bool tell);
 void gang_tick(struct core *c);
+const struct core_job *gang_first(const struct core *c, const struct core_job *j); /* one that uses its CPUs now; NULL: nobody does */
 void gang_check(const struct core *c);
 bool gang_can_run(const struct core *c, const struct core_job *j); /* nobody uses its CPUs? */
 

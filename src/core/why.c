@@ -503,6 +503,8 @@ static void pending(struct why *w)
 	if (!w->j->qnode.in || !may_start(w))
 		why_reservations(w);
 	queue_items(w);
+	if (!w->ask->brief && w->j->qnode.in && !may_start(w))
+		why_preemption(w);
 	if (!w->out->n_condition)
 		why_condition(w, "starting", "nothing holds it back: it starts with the next pass of the scheduler");
 	if (!w->ask->brief && w->j->qnode.in && license_room(w->c, &w->j->shape->lic) && !may_start(w))

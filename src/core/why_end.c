@@ -66,6 +66,10 @@ static void running(struct why *w)
 	const struct core_job *j = w->j;
 	char len[64];
 	bool held = j->state == PB__JOB_STATE__SUSPENDED;
+	if (held && j->yields) {
+		why_yields(w);
+		return;
+	}
 	Pb__WhyItem *i = held ? why_condition(w, "suspended", "it started {@%u} and is suspended since {@%u}; it keeps its nodes, memory and GPUs", j->start, j->suspend)
 			      : why_condition(w, "running", "it runs since {@%u}, %s%s", j->start, j->time_min == TIME_INFINITE ? "with no time limit" : "with a time limit of ",
 						      j->time_min == TIME_INFINITE ? "" : why_minutes(j->time_min, len, sizeof len));
