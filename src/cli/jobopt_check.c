@@ -270,15 +270,24 @@ static int hosts_read(const char *path, struct hostlist *hl, struct error *err)
 	return rc;
 }
 
-/* SLURM_HOSTFILE: its hosts in order, a task each; "it will override any other method" (srun(1), --distribution=arbitrary). */
+/* Hosts in order, a task each: of SLURM_HOSTFILE ("it will override any other method", srun(1), --distribution=arbitrary), else of --nodelist or --nodefile. */
 static int hostfile_take(struct jobopt *o, struct error *err)
 {
-	const char *path = getenv("SLURM_HOSTFILE");
+	const char *path = getenv("SLURM_HOSTFILE"), *list = NULL;
 	struct hostlist hl = HOSTLIST_INIT;
 	Pb__JobDesc *d = o->desc;
-	if (!path || !*path)
-		return 0;
-	if (hosts_read(path, &hl, err) < 0 || !hl.count) {
+	bool is_arbitrary = d->distribution && str_starts(d->distribution, "arbitrary");
+	if (is_arbitrary && (o->from[JO_nodes] == JOBOPT_ARGS || o->from[JO_nodes] == JOBOPT_SCRIPT))
+		return jobopt_refuse(o, 1, err, "--nodes is incompatible with --distribution=arbitrary");
+	if (!path || !*path) {
+		list = !is_arbitrary ? NULL : o->text[JO_nodelist] ? o->text[JO_nodelist] : o->text[JO_nodefile];
+		if (!list && is_arbitrary && !o->jobid)
+			return jobopt_refuse(o, 1, err, "With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option");
+		if (!list)
+			return 0;
+		path = strchr(list, '/') || list == o->text[JO_nodefile] ? list : NULL;
+	}
+	if ((path ? hosts_read(path, &hl, err) : hostlist_add(&hl, list, err)) < 0 || !hl.count) {
 		hostlist_fini(&hl);
 		o->before = xasprintf("%s: error: Hostlist is empty!", jobopt_cmd_name(o->cmd));
 		return jobopt_refuse(o, 1, err, "Failure getting NodeNames from hostfile");

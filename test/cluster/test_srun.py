@@ -74,6 +74,17 @@ time.sleep(600)
     cluster.wait("the job's end", lambda: cluster.out("squeue -h") == "")
 
 
+def test_arbitrary_distribution(cluster):
+    """The hosts of -w or of a file, in their order, a task each."""
+    where = "printenv SLURMD_NODENAME"
+    assert sorted(cluster.out(f"srun -n2 -m arbitrary -w node-2,node-1 -l {where}").splitlines()) == ["0: node-2", "1: node-1"]
+    assert sorted(cluster.out(f"printf 'node-2\nnode-1\n' > hosts; srun -n2 -m arbitrary -F ./hosts -l {where}").splitlines()) == ["0: node-2", "1: node-1"]
+    assert sorted(cluster.out(f"SLURM_HOSTFILE=hosts srun -n2 -l {where}").splitlines()) == ["0: node-2", "1: node-1"]
+    for options, text in (("-N2", "--nodes is incompatible with --distribution=arbitrary"), ("", "With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option")):
+        r = cluster.run(f"srun -n2 -m arbitrary {options} true", check=False)
+        assert (r.rc, r.err) == (1, f"srun: error: {text}\n")
+
+
 def test_many_tasks_lose_no_line(cluster):
     lines = cluster.run("srun -N2 -n16 bash -c 'for i in $(seq 200); do echo $SLURM_PROCID $i; done'").out.splitlines()
     assert len(lines) == len(set(lines)) == 3200
