@@ -158,6 +158,19 @@ static void limits_again(struct jobopt *o, const struct conf *c)
 	d->n_rlimits = submit_limits(o, c, &d->rlimits);
 }
 
+/* --core-spec and --thread-spec count only where AllowSpecResourcesUsage lets them. */
+static void spec_ignored(struct jobopt *o, const struct conf *c)
+{
+	Pb__JobDesc *d = o->desc;
+	bool cores = d->has_core_spec && d->core_spec, threads = d->has_thread_spec && d->thread_spec;
+	if (conf_bool(c, CONF_AllowSpecResourcesUsage))
+		return;
+	if (cores || threads)
+		fprintf(stderr, "%s: error: Ignoring %s since it's not allowed by configuration (AllowSpecResourcesUsage = No)\n", program_invocation_short_name, cores ? "-S" : "--thread-spec");
+	d->has_core_spec = d->has_thread_spec = false;
+	d->core_spec = d->thread_spec = 0;
+}
+
 int submit_send(struct client *c, struct jobopt *o, const struct script *script, const struct envlist *env, Pb__StepDesc *first_step,
 		Pb__SubmitRsp **ret, struct error *err)
 {
@@ -171,7 +184,7 @@ int submit_send(struct client *c, struct jobopt *o, const struct script *script,
 	if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
 		return error_set(err, errno, "no random bytes for the submission key: %m");
 	for (struct jobopt *p = o; p; p = p->next)
-		limits_again(p, client_conf(c));
+		limits_again(p, client_conf(c)), spec_ignored(p, client_conf(c));
 	req.desc = o->desc;
 	req.idem_key.data = key;
 	req.idem_key.len = sizeof(key);

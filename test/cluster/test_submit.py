@@ -252,3 +252,10 @@ def test_srun_on_fewer_tasks_than_named_nodes(cluster):
     assert sorted(cluster.out("srun -w node-[1-2] hostname").split()) == ["node-1", "node-2"]
     got = cluster.run("srun -w node-[1-2] -n1 hostname")
     assert got.out == "node-1\n" and got.err == "srun: warning: can't run 1 processes on 2 nodes, setting nnodes to 1\n"
+
+
+def test_specialized_cores_are_not_for_jobs_unless_the_configuration_says_so(cluster):
+    for line, option in (("sbatch -S 1 -o /dev/null --wrap true", "-S"), ("srun --thread-spec=1 true", "--thread-spec"), ("salloc -S 1 true", "-S")):
+        done = cluster.run(line)
+        assert f"{line.split()[0]}: error: Ignoring {option} since it's not allowed by configuration (AllowSpecResourcesUsage = No)\n" in done.err
+    assert cluster.run("sbatch -S 0 -o /dev/null --wrap true").err == ""
