@@ -16,6 +16,7 @@
 #include "noded/jobs.h"
 #include "noded/ping.h"
 #include "noded/cgroup.h"
+#include "noded/namespace.h"
 #include "noded/stepd.h"
 #include "noded/stat.h"
 #include "noded/steps.h"
@@ -169,6 +170,10 @@ static void step_clean(struct node_step *st)
 	sweep_later(n);
 	for (size_t i = 0; i < st->n_pids; i++)
 		kill((pid_t)st->pids[i], SIGKILL);
+	if (st->known) {                           /* of a container (stepd/oci.c) */
+		snprintf(path, sizeof path, "%s/oci-job%u-%s", n->spool, st->job_id, word);
+		namespace_remove_as(path, st->uid);
+	}
 	snprintf(path, sizeof path, "%s/step.%u.%u", n->spool, st->job_id, st->step_id);
 	(void)unlink(path);
 	if (st->batch) {

@@ -1,7 +1,9 @@
 """srun and sbatch --container: tasks in containers of an OCI runtime (crun), with a bundle made here. Form of the generated bundle: observed on 26.05.5."""
+import glob
 import json
 import os
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -148,6 +150,35 @@ def test_cancel(cluster, oci, how):
     cluster.wait("folders to be gone", lambda: nothing_left(cluster))
     assert not os.listdir(f"{oci}/state/{os.geteuid()}")
     assert f"delete {job}.0.0" in cluster.read(f"{oci}/state/log").splitlines()
+
+
+def slurmstepd_of(cluster, step):
+    """Its process id; other clusters run here too."""
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            with open(path) as f:
+                mine = f.read().startswith(f"slurmstepd: [{step}]") and os.readlink(path.replace("cmdline", "cwd")).startswith(cluster.home + "/")
+        except OSError:
+            continue
+        if mine:
+            return int(path.split("/")[2])
+    return None
+
+
+def test_slurmstepd_is_killed(cluster, oci, user):
+    """Its folders in the spool go all the same, and a link in them leads nowhere."""
+    victim = f"{cluster.work}/not-theirs"
+    os.makedirs(f"{victim}/deep")
+    job = cluster.submit(f"-o /dev/null -D /tmp --wrap 'srun -n1 --container {oci}/bundle sleep 1000'", user=user)
+    spool = f"{cluster.home}/spool"
+    folder = cluster.wait("the container's folder", lambda: glob.glob(f"{spool}/*/oci-job{job}-0/task-0"))[0]
+    stepd = cluster.wait("its slurmstepd", lambda: slurmstepd_of(cluster, f"{job}.0"))
+    os.symlink(victim, f"{folder}/link")
+    os.kill(stepd, signal.SIGKILL)
+    cluster.wait("folders to be gone", lambda: nothing_left(cluster))
+    assert os.path.isdir(f"{victim}/deep")
+    cluster.run(f"scancel {job}")
+    cluster.wait_end(job)
 
 
 def test_bundle(cluster, oci):
