@@ -380,6 +380,23 @@ static int cmd_exec(struct args *a, int argc, char **argv, struct error *err)
 	return errno == ENOENT ? 127 : 126;
 }
 
+/* Its log; what it printed says the same again, and counts only where it has no log or has ended (it may say why). */
+static void log_add(const struct args *a, const struct berth_proc *p, char **cmd, size_t *count)
+{
+	bool logged = false;
+	for (int out = 0; out < 2; out++) {
+		struct stat st;
+		char *path = berth_path(&a->b, "log/%s.%s", p->name, out ? "out" : "log");
+		bool wanted = !out || !logged || !p->pid;
+		if (wanted && !stat(path, &st) && (st.st_size || (a->follow && !out))) {
+			cmd[(*count)++] = path;
+			logged = true;
+		} else {
+			free(path);
+		}
+	}
+}
+
 static int cmd_logs(struct args *a, int argc, char **argv, struct error *err)
 {
 	size_t n, count = 0;
@@ -396,14 +413,7 @@ static int cmd_logs(struct args *a, int argc, char **argv, struct error *err)
 	for (size_t i = 0; i < n; i++) {
 		if (argc && strcmp(argv[0], p[i].name) && !(p[i].node && !strcmp(argv[0], "slurmd")))
 			continue;
-		for (int k = 0; k < 2; k++) {
-			char *path = berth_path(&a->b, "log/%s.%s", p[i].name, k ? "out" : "log");
-			struct stat st;
-			if (!stat(path, &st) && (st.st_size || a->follow))
-				cmd[count++] = path;
-			else
-				free(path);
-		}
+		log_add(a, &p[i], cmd, &count);
 	}
 	if (count == first)
 		return error_set(err, ENOENT, "no log of %s in %s/log", argc ? argv[0] : "any daemon", a->b.dir);

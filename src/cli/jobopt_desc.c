@@ -82,8 +82,12 @@ int jobopt_to_desc(struct jobopt *o, const char *command, int argc, char **argv,
 		d->name = base_name(command);
 	if (!d->work_dir) {
 		char *here = getcwd(NULL, 0);
+		if (!here && o->cmd == JOBOPT_SALLOC) {
+			o->before = xasprintf("salloc: error: getcwd failed: %s", strerror(errno));
+			return jobopt_refuse(o, 1, err, "Job submit/allocate failed: Job cannot be submitted without the current working directory specified.");
+		}
 		if (!here)
-			return jobopt_refuse(o, 1, err, "cannot tell the current directory: %s", strerror(errno));
+			return jobopt_refuse(o, 255, err, "getcwd failed: %s", strerror(errno));
 		d->work_dir = xstrdup(here);
 		free(here);
 	}

@@ -108,6 +108,7 @@ struct words { char **w; size_t n, cap; };
 struct pick { uint64_t job; int64_t task, step, part; char sluid[32]; }; /* part: component of a heterogeneous job */
 
 struct sacct {
+	bool by_long, by_format;      /* -l and -o */
 	struct words account, qos, partition, state, user_names, group_names, name, wckey, cluster, jobs, reason;
 	uint32_t *uid, *gid;
 	size_t uid_n, uid_cap, gid_n, gid_cap;
@@ -430,8 +431,16 @@ static int on_option(const struct opt_row *row, const char *v, void *arg, struct
 		return 0;
 	switch (row->id) {
 	case SA_BRIEF: xstr_set(&a->format, FORMAT_BRIEF); break;
-	case SA_LONG: xstr_set(&a->format, FORMAT_LONG); break;
+	case SA_LONG:
 	case SA_FORMAT: {
+		a->by_long = a->by_long || row->id == SA_LONG;
+		a->by_format = a->by_format || row->id == SA_FORMAT;
+		if (a->by_long && a->by_format)
+			fatal("Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.");
+		if (row->id == SA_LONG) {
+			xstr_set(&a->format, FORMAT_LONG);
+			break;
+		}
 		char *more = a->format ? xasprintf("%s,%s", a->format, v) : xstrdup(v);
 		free(a->format);
 		a->format = more;

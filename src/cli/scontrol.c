@@ -73,7 +73,7 @@ static const struct keyword { const char *name; size_t min; scontrol_fn fn; cons
 	{ "errnumstr", 2, scontrol_errnumstr, "<ERRNO>", "the sentence of an error number" },
 	{ "exit", 1, stop, "", "leave the prompt" },
 	{ "fsdampeningfactor", 1, NULL, "<factor>", "set FairShareDampeningFactor" },
-	{ "getaddrs", 4, NULL, "<nodes>", "addresses of nodes" },
+	{ "getaddrs", 4, scontrol_getaddrs, "<nodes>", "addresses of nodes" },
 	{ "getent", 4, NULL, "[<node>]", "users and groups of the steps on this host" },
 	{ "help", 2, help, "", "this text" },
 	{ "hide", 2, set_flag, "", "leave hidden partitions out" },

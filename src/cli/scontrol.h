@@ -56,4 +56,5 @@ void scontrol_shutdown(struct scontrol *s, int argc, char **argv);
 void scontrol_why(struct scontrol *s, int argc, char **argv);
 void scontrol_write(struct scontrol *s, int argc, char **argv);
 void scontrol_errnumstr(struct scontrol *s, int argc, char **argv);
+void scontrol_getaddrs(struct scontrol *s, int argc, char **argv);
 void scontrol_wait_job(struct scontrol *s, int argc, char **argv);

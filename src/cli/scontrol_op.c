@@ -1,7 +1,9 @@
 /* scontrol_op.c - keywords that act on jobs or on the controller: hold, release, requeue, suspend, notify, ping, reconfigure, write ...
  * A refusal prints the standard sentence scripts look for, then what the controller knows beyond it. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 #include "cli/json.h"
 #include "cli/scontrol.h"
 #include "cli/scontrol_print.h"
+#include "model/hostlist.h"
 #include "proto/controller.pb-c.h"
 
 #define OP(name) PB__JOB_OP_REQ__OP__##name
@@ -377,4 +380,43 @@ void scontrol_wait_job(struct scontrol *s, int argc, char **argv)
 		scontrol_fail(s, "scontrol: Problem running job %llu: %s", id, error_text(rc));
 	else
 		fprintf(stderr, "scontrol: Nodes are ready for job %llu\n", id);
+}
+
+/* "10.0.0.7:6818"; the name itself where it does not resolve. */
+static void address_print(const Pb__NodeRecord *n)
+{
+	const char *name = n->addr && *n->addr ? n->addr : n->name;
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
+	char text[INET6_ADDRSTRLEN];
+	if (!getaddrinfo(name, NULL, &hints, &found) && !getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof text, NULL, 0, NI_NUMERICHOST))
+		name = text;
+	printf("%s: %s:%u\n", n->name, name, n->port);
+	if (found)
+		freeaddrinfo(found);
+}
+
+void scontrol_getaddrs(struct scontrol *s, int argc, char **argv)
+{
+	Pb__NodeListReq req = PB__NODE_LIST_REQ__INIT;
+	struct hostlist want = HOSTLIST_INIT;
+	struct error err = { 0 };
+	ProtobufCMessage *msg;
+	if (argc != 2) {
+		scontrol_fail(s, "one argument required for keyword:%s", argv[0]);
+		return;
+	}
+	req.has_show_all = req.show_all = true;
+	int rc = hostlist_add(&want, argv[1], &err);
+	if (rc >= 0)
+		rc = client_call(scontrol_client(s), RPC_NODE_LIST, &req.base, 0, &msg, &err);
+	if (rc < 0) {
+		scontrol_fail(s, "scontrol: error: %s", err.line[0] ? err.line : error_text(rc));
+	} else {
+		const Pb__NodeListRsp *rsp = (const Pb__NodeListRsp *)msg;
+		for (size_t i = 0; i < rsp->n_node; i++)
+			if (hostlist_find(&want, rsp->node[i]->name) >= 0)
+				address_print(rsp->node[i]);
+		protobuf_c_message_free_unpacked(msg, NULL);
+	}
+	hostlist_fini(&want);
 }

@@ -92,6 +92,7 @@ void core_destroy(struct core *c)
 		bitset_destroy(set[i]);
 	lists_free(c);
 	future_free(c->future);
+	hostlist_fini(&c->answering);
 	effects_destroy(c->scratch_fx);
 	void *mem[] = { c->atom_of, c->node, c->weight_order, c->heap, c->unpromised, (void *)c->promises, c->sweep, c->change, c->gain, c->seen, c->timer, (void *)c->params.cluster, (void *)c->params.gres_types, (void *)c->params.tres_extra, (void *)c->params.licenses, c->lic, (void *)c->params.zone.change, c };
 	for (size_t i = 0; i < sizeof mem / sizeof mem[0]; i++)
@@ -137,6 +138,7 @@ static void timer_event(struct core *c, const struct core_event *ev)
 			c->idem_ms = c->idem_ms <= c->now_ms ? 0 : c->idem_ms;
 			life_purge(c);
 			break;
+		case TIMER_ANSWERS: nodes_tell_answering(c); break;
 		case TIMER_STEP_WAIT: step_waits_timer(c); break;
 		case TIMER_RESV: resv_tick(c); break;
 		case TIMER_GANG: gang_tick(c); break;

@@ -427,12 +427,25 @@ static int request_read(const struct core *c, const struct core_job *j, const Pb
 	return 0;
 }
 
+/* --mem of a step: no more than the job has on any of its nodes. */
+static int mem_check(const struct core_job *j, const Pb__StepDesc *d, struct error *err)
+{
+	uint64_t most = 0;
+	for (uint32_t i = 0; i < j->alloc->n; i++)
+		most = j->alloc->on[i].mem > most ? j->alloc->on[i].mem : most;
+	if (!most || !d->has_mem_per_node || d->mem_per_node <= most)
+		return 0;
+	return error_set(err, ESLURM_INVALID_TASK_MEMORY, "%llu MiB of memory a node are asked for, job %u has %llu MiB on a node", (unsigned long long)d->mem_per_node, j->id, (unsigned long long)most);
+}
+
 static int too_big(const struct core_job *j, const struct request *q, struct error *err)
 {
 	if (q->d->has_min_nodes && q->d->min_nodes > j->alloc->n)
 		return error_set(err, ESLURM_INVALID_NODE_COUNT, "%u nodes are asked for, job %u has %u", q->d->min_nodes, j->id, j->alloc->n);
 	if (!q->d->overcommit && (uint64_t)q->tasks * q->cpt > j->alloc->cpus)
 		return error_set(err, ESLURM_TOO_MANY_REQUESTED_CPUS, "%u tasks of %u CPUs are asked for, job %u has %u CPUs", q->tasks, q->cpt, j->id, j->alloc->cpus);
+	if (!q->gres_default && (q->step.n || q->node.n || q->socket.n || q->task.n))
+		return error_set(err, ESLURM_INVALID_GRES, "the allocation of job %u has not the GPUs or other GRES that the step asks for, together with its tasks", j->id);
 	return error_set(err, ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE, "the allocation of job %u cannot hold the step: CPUs, GPUs or tasks on one node are too many", j->id);
 }
 
@@ -455,6 +468,8 @@ int layout_make(struct core *c, const struct core_job *j, struct step *s, const 
 	int r = nodes_wanted(c, j, d, must, not, err);
 	if (r >= 0)
 		r = request_read(c, j, d, nodes_by_default(j, must, not), &q, err);
+	if (r >= 0)
+		r = mem_check(j, d, err);
 	if (r >= 0 && !choose(c, j, &q, must, not, true, room))
 		r = too_big(j, &q, err);
 	if (r >= 0 && !(n = choose(c, j, &q, must, not, false, room)))

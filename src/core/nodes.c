@@ -15,6 +15,7 @@
 #define KILL_FAILED "Kill task failed"
 
 #define LOST_BATCH_MS 30000u
+#define ANSWERS_MS 300u
 #define CROSS_SEC 3
 #define RELAUNCH_MS 3000u       /* a node tells at once what ended while the controller was away */
 
@@ -255,8 +256,10 @@ void node_contact(struct core *c, const struct core_event *ev)
 		return;
 	struct core_node *n = c->node[at];
 	if (ev->contact.responding) {
+		if ((n->flags & NODEF_NOT_RESPONDING) && !c->answering.count)
+			timer_add(c, c->now_ms + ANSWERS_MS, TIMER_ANSWERS, 0, 0);
 		if (n->flags & NODEF_NOT_RESPONDING)
-			fx_log(c, LOG_L_INFO, "node %s answers again", n->name);
+			hostlist_push(&c->answering, n->name);
 		n->flags &= ~(uint32_t)NODEF_NOT_RESPONDING;
 	} else if (!(n->flags & NODEF_NOT_RESPONDING) && n->base != NODE_FUTURE) {
 		n->flags |= NODEF_NOT_RESPONDING;
@@ -265,6 +268,18 @@ void node_contact(struct core *c, const struct core_event *ev)
 			timer_add(c, c->now_ms + c->params.slurmd_timeout_sec * 1000ull, TIMER_NODE, n->index, 0);
 	}
 	node_refresh(c, n);
+}
+
+/* After a restart or a broken switch they are many: one line for all that come within a moment. */
+void nodes_tell_answering(struct core *c)
+{
+	hostlist_uniq(&c->answering);
+	char *names = hostlist_compact(&c->answering);
+	bool one = c->answering.count == 1;
+	if (c->answering.count)
+		fx_log(c, LOG_L_INFO, "node%s %s answer%s again", one ? "" : "s", names, one ? "s" : "");
+	free(names);
+	hostlist_fini(&c->answering);
 }
 
 void node_timer(struct core *c, uint32_t index)

@@ -310,6 +310,8 @@ static int shape_able(struct core *c, struct shape *s, struct error *err)
 		r = nodes_bitset(c, s->exc_nodes, &exc, err);
 	if (r >= 0 && s->req_nodes && s->req_nodes[0])
 		r = nodes_bitset(c, s->req_nodes, &req, err);
+	if (r >= 0 && req && exc && bitset_intersects(req, exc))
+		r = error_set(err, ESLURM_INVALID_NODE_NAME, "--nodelist=%s and --exclude=%s name the same node", s->req_nodes, s->exc_nodes);
 	for (uint32_t p = 0; p < s->part_n; p++) {
 		bitset_destroy(s->able[p]);
 		s->able[p] = NULL;

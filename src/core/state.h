@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/core.h"
+#include "model/hostlist.h"
 #include "model/states.h"
 #include "model/stepid.h"
 #include "model/timespec.h"
@@ -389,7 +390,7 @@ struct idem { UT_hash_handle hh; struct { uint32_t uid; uint8_t key[16]; } k; ui
 enum { IDEM_PAGE = 256 };
 struct idem_page { uint32_t used, gone; struct idem at[IDEM_PAGE]; };
 
-enum timer_kind { TIMER_BEGIN, TIMER_LIMIT, TIMER_NODE, TIMER_STEP, TIMER_PURGE, TIMER_IDEM, TIMER_STEP_WAIT, TIMER_PROMISE, TIMER_RESV, TIMER_GANG };
+enum timer_kind { TIMER_BEGIN, TIMER_LIMIT, TIMER_NODE, TIMER_STEP, TIMER_PURGE, TIMER_IDEM, TIMER_STEP_WAIT, TIMER_PROMISE, TIMER_RESV, TIMER_GANG, TIMER_ANSWERS };
 struct timer { uint64_t at_ms; uint32_t kind, id, sub; };
 
 enum { JOB_PAGE = 1024, GAINED_LIST = 16 };
@@ -486,6 +487,7 @@ struct core {
 	struct timer *timer;
 	size_t timer_n, timer_cap;
 	uint64_t timer_asked, purge_ms, idem_ms; /* of FX_TIMER, TIMER_PURGE, TIMER_IDEM */
+	struct hostlist answering;  /* nodes that answer again, not told of yet */
 	const struct core_ended *ended; /* of the event that is worked on */
 	size_t ended_n;
 	bool restoring, restore_changed;
@@ -578,6 +580,7 @@ void node_event(struct core *c, const struct core_event *ev);
 void node_contact(struct core *c, const struct core_event *ev);
 void node_update(struct core *c, const struct core_event *ev);
 void node_timer(struct core *c, uint32_t index);
+void nodes_tell_answering(struct core *c);
 void node_set_down(struct core *c, struct core_node *n, const char *reason);
 void node_drain(struct core *c, struct core_node *n, const char *reason);
 void node_restore(struct core *c, const struct core_event *ev);

@@ -16,7 +16,7 @@ static const struct { char letter; const char *name, *arg, *help; bool todo; } t
 	{ 'd', NULL, "STEPD", "path of the slurmstepd program", false },
 	{ 'D', NULL, NULL, "stay in the foreground and log to stderr too", false },
 	{ 'f', NULL, "FILE", "read this slurm.conf", false },
-	{ 'h', NULL, NULL, "print this help", false },
+	{ 'h', "help", NULL, "print this help", false },
 	{ 'L', NULL, "FILE", "write the log there instead of SlurmdLogFile", false },
 	{ 'n', NULL, "VALUE", "run at this nice value", false },
 	{ 'N', NULL, "NODE", "be this node (several on one machine)", false },

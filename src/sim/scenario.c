@@ -316,6 +316,14 @@ static size_t node_at(struct play *p, const char *name)
 	return (size_t)i;
 }
 
+/* A node that was silent for a moment and has lost nothing. */
+static void do_answers(struct play *p)
+{
+	struct core_event ev = world_event(&p->w, EV_NODE_CONTACT, 0);
+	ev.contact.node = word(p, 1);
+	ev.contact.responding = true;
+	world_step(&p->w, &ev);
+}
 static void do_kill(struct play *p) { world_node_kill(&p->w, node_at(p, word(p, 1))); }
 static void do_register(struct play *p)
 {
@@ -767,6 +775,10 @@ static void do_expect(struct play *p)
 		expect_refused(p);
 	else if (!strcmp(w, "resv"))
 		expect_resv(p);
+	else if (!strcmp(w, "log")) {
+		if (!p->w.log.len || !strstr(p->w.log.data, word(p, 2)))
+			fail(p, "the log does not say \"%s\"", word(p, 2));
+	}
 	else if (!strcmp(w, "estimate")) {
 		const Pb__SubmitRsp *r = (const Pb__SubmitRsp *)world_answer(&p->w, p->last_token);
 		long long got = r && r->has_est_start ? (long long)(r->est_start - p->start_ms / 1000) : -1, want = (long long)duration_ms(p, word(p, 2)) / 1000;
@@ -781,7 +793,7 @@ static void do_expect(struct play *p)
 static const struct { const char *word; void (*fn)(struct play *p); bool setup; } commands[] = {
 	{ "nodes", do_nodes, true }, { "partition", do_partition, true }, { "set", do_set, true }, { "topology", do_topology, true }, { "switch", do_unit, true }, { "block", do_unit, true },
 	{ "submit", do_submit, false }, { "alloc", do_alloc, false }, { "end", do_end, false }, { "cancel", do_cancel, false },
-	{ "kill", do_kill, false }, { "register", do_register, false }, { "restart", do_restart, false }, { "reconfigure", do_reconfigure, false },
+	{ "kill", do_kill, false }, { "answers", do_answers, false }, { "register", do_register, false }, { "restart", do_restart, false }, { "reconfigure", do_reconfigure, false },
 	{ "epilog", do_epilog, false }, { "scripts", do_scripts, false }, { "report", do_report, false },
 	{ "hold", do_op, false }, { "uhold", do_op, false }, { "release", do_op, false }, { "requeue", do_op, false }, { "requeuehold", do_op, false },
 	{ "suspend", do_op, false }, { "resume", do_op, false }, { "top", do_op, false },

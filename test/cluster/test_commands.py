@@ -103,3 +103,14 @@ def test_reasons_that_name_nodes(cluster):
         for node in range(1, 5):
             cluster.run(f"scontrol update nodename=node-{node} state=resume", check=False)
     cluster.wait_idle()
+
+
+def test_addresses_of_nodes(cluster):
+    lines = cluster.out("scontrol getaddrs node-[2,1]").splitlines()
+    port = {n: re.search(r"Port=(\d+)", cluster.out(f"scontrol show node {n}")) for n in ("node-1", "node-2")}
+    assert [line.split(": ")[0] for line in lines] == ["node-1", "node-2"]
+    assert all(re.fullmatch(r"node-[12]: 127\.0\.1\.[12]:\d+", line) for line in lines)
+    assert all(line.endswith(":" + port[line[:6]].group(1)) for line in lines if port[line[:6]])
+    got = cluster.run("scontrol getaddrs", check=False)
+    assert got.rc == 1 and "one argument required for keyword:getaddrs" in got.out + got.err
+    assert cluster.run("scontrol getaddrs nosuch").out == ""

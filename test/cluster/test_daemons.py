@@ -1,5 +1,6 @@
 """Daemons as an administrator starts them by hand, in the background: ready when the command returns, and what is wrong is said there."""
 import os
+import re
 import socket
 
 import pytest
@@ -46,3 +47,14 @@ def test_daemon_that_cannot_start_says_why(cluster, conf):
         assert result.rc == 1 and value.rsplit("/", 1)[0] in result.err and "fatal" in result.err, (daemon, key, result)
     again = cluster.run("slurmctld -f $SLURM_CONF", check=False)
     assert again.rc == 1 and "fatal" in again.err and ("running" in again.err or "in use" in again.err), again
+
+
+@pytest.mark.parametrize("daemon", ["slurmctld", "slurmd", "slurmdbd", "sackd"])
+def test_help_and_version_need_no_configuration(cluster, daemon):
+    for option in ("--help", "-h"):
+        got = cluster.run(f"{daemon} {option}", env={"SLURM_CONF": "/nonexistent"})
+        assert got.out.lower().startswith("usage: " + daemon) and got.err == ""
+    for option in ("--version", "-V"):
+        assert re.fullmatch(r"slurm 26\.05\.\d+\n", cluster.run(f"{daemon} {option}", env={"SLURM_CONF": "/nonexistent"}).out)
+    got = cluster.run(f"{daemon} --nonsense", check=False)
+    assert got.rc == 1 and got.out == "" and "nonsense" in got.err

@@ -259,3 +259,43 @@ def test_specialized_cores_are_not_for_jobs_unless_the_configuration_says_so(clu
         done = cluster.run(line)
         assert f"{line.split()[0]}: error: Ignoring {option} since it's not allowed by configuration (AllowSpecResourcesUsage = No)\n" in done.err
     assert cluster.run("sbatch -S 0 -o /dev/null --wrap true").err == ""
+
+
+@pytest.mark.parametrize("command", ["sbatch --wrap true", "srun true", "salloc true"])
+def test_nodelist_and_exclude_with_a_node_in_common(cluster, command):
+    name, *rest = command.split(" ", 1)
+    got = cluster.run(f"{name} -w node-[1-2] -x node-2 {rest[0]}", check=False)
+    assert got.rc == 1 and "name the same node" in got.err and got.err.splitlines()[-1].endswith("Invalid node name specified")
+
+
+@pytest.mark.parametrize("args, message", [
+    ("--mem=200", "Memory required by task is not available"), ("-n3", "More processors requested than permitted"), ("--gres=gpu:2", "Invalid generic resource (gres) specification"),
+])
+def test_a_step_larger_than_its_job(cluster, args, message):
+    got = cluster.run(f"salloc -Q -n1 --mem=100 --gres=gpu:1 srun {args} true", check=False)
+    assert got.rc == 1 and re.search(rf"srun: error: Unable to create step for job \d+: {re.escape(message)}\n", got.err)
+
+
+def test_a_folder_that_is_gone(cluster):
+    gone = "mkdir -p gone; cd gone; rmdir ../gone; "
+    for name in ("srun true", "sbatch --wrap true"):
+        got = cluster.run(gone + name, check=False)
+        assert got.rc == 255 and got.err.endswith(f"{name.split()[0]}: error: getcwd failed: No such file or directory\n")
+    got = cluster.run(gone + "salloc true", check=False)
+    assert got.rc == 1 and got.err.endswith("salloc: error: getcwd failed: No such file or directory\n"
+                                            "salloc: error: Job submit/allocate failed: Job cannot be submitted without the current working directory specified.\n")
+
+
+def test_cancelling_a_step_that_has_ended(cluster):
+    job = cluster.submit("-o /dev/null --wrap 'srun -n1 true; touch step-ended; sleep 60'")
+    cluster.wait("its step to end", lambda: os.path.exists(os.path.join(cluster.work, "step-ended")))
+    for step in (0, 7):
+        got = cluster.run(f"scancel {job}.{step}", check=False)
+        assert got.rc == 225 and got.err.startswith(f"scancel: error: Kill job error on job step id {job}: Invalid job id specified\n")
+    cluster.run(f"scancel {job}")
+
+
+def test_sacct_takes_long_or_a_format(cluster):
+    for order in ("-l -o JobID", "-o JobID -l"):
+        got = cluster.run(f"sacct {order}", check=False)
+        assert got.rc == 1 and got.out == "" and got.err == "sacct: fatal: Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.\n"
