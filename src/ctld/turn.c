@@ -28,6 +28,7 @@
 #define HELD_TIMER_MS 200            /* while the store fails, timers are tried again so often */
 #define LAZY_MS 1000                 /* removals that nobody waits for */
 #define TRIM_JOBS 512               /* give memory back to the system after so many jobs were forgotten */
+#define CLOCK_BACK_MS 2000           /* the wall clock set back by more is not followed */
 
 struct action { turn_fn fn; void *arg; };
 struct actions { struct action *at; size_t n, cap; };
@@ -54,13 +55,22 @@ struct turns {
 	uint32_t generation;
 };
 
+
+static uint64_t clock_ms(clockid_t id)
+{
+	struct timespec ts;
+	clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* The wall clock, but never back, and where it was set back (beyond what ntpd does) onwards by what really passes until slurmctld is started again:
+ * limits and retries would stand still for hours otherwise. */
 uint64_t ctld_now_ms(void)
 {
-	static uint64_t last;
-	struct timespec ts;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	uint64_t now = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-	return last = now > last ? now : last;
+	static uint64_t last, last_mono;
+	uint64_t wall = clock_ms(CLOCK_REALTIME), mono = clock_ms(CLOCK_MONOTONIC), passed = last + (last ? mono - last_mono : 0);
+	last_mono = mono;
+	return last = wall + CLOCK_BACK_MS < passed ? passed : wall > last ? wall : last;
 }
 
 static void numbers_add(struct numbers *n, uint32_t v)

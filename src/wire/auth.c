@@ -26,7 +26,7 @@ struct wire_auth {
 	uint8_t key[TOKEN_KEY];
 	char *cluster, *key_path, *sack_path, *munge_socket;
 	uint32_t ttl_s;
-	uint64_t started_ms;
+	uint64_t started_ms, started_mono_ms;
 	struct nonce_cache *nonces;     /* made when the first token is used */
 };
 
@@ -83,6 +83,7 @@ int wire_auth_create(const struct wire_auth_params *p, struct wire_auth **ret, s
 	a->munge_socket = xstrdup_null(p->munge_socket);
 	a->ttl_s = p->ttl_s ? p->ttl_s : p->munge ? TTL_MUNGE_S : TTL_SLURM_S;
 	a->started_ms = auth_now_ms();
+	a->started_mono_ms = auth_mono_ms();
 	int rc = p->munge ? 0 : key_read(a, err);
 	if (rc > 0 && !p->sack_path) {
 		rc = error_set(err, errno ? errno : ENOENT, "cannot read the cluster key %s: %s", p->key_path ? p->key_path : "(none named)",
@@ -163,6 +164,13 @@ int auth_token_make(struct wire_auth *a, const uint8_t *bound, uint8_t session[F
 	return rc;
 }
 
+/* When this daemon started, by the wall clock as it goes now: it may have been set back since, and all new tokens would be older than we are. */
+static uint64_t started_ms(const struct wire_auth *a, uint64_t now)
+{
+	uint64_t by_age = now - (auth_mono_ms() - a->started_mono_ms);
+	return by_age + AUTH_SKEW_MS < a->started_ms ? by_age : a->started_ms;
+}
+
 int auth_token_open(const struct wire_auth *a, const uint8_t *data, size_t len, struct token_facts *ret, struct error *err)
 {
 	struct token_facts f = { 0 };
@@ -182,7 +190,7 @@ int auth_token_open(const struct wire_auth *a, const uint8_t *data, size_t len, 
 		return error_set(err, ESLURM_AUTH, "token expired %llu s ago: do the clocks differ?", (unsigned long long)(now - f.expires_ms) / 1000);
 	if (f.issued_ms > now + AUTH_SKEW_MS || f.expires_ms > now + a->ttl_s * 2000ull + AUTH_SKEW_MS)
 		return error_set(err, ESLURM_AUTH, "token is from the future: do the clocks differ?");
-	if (f.issued_ms < a->started_ms)
+	if (f.issued_ms < started_ms(a, now))
 		return error_set(err, EAGAIN, "token is older than this daemon: try again with a new one");
 	*ret = f;
 	return 0;
