@@ -83,7 +83,7 @@ bool jobopt_show(const struct jobopt *o, int *ret_exit)
 		fputs(mem_bind_help, stdout);
 		break;
 	case JOBOPT_SHOW_MPI:
-		fputs("MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\n", stderr);
+		fputs("MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\n", stdout);
 		break;
 	}
 	if (ret_exit)

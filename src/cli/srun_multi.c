@@ -89,7 +89,7 @@ int multi_read(const struct srun *s, const char *path, Pb__MultiProg ***ret, siz
 {
 	FILE *f = fopen(path, "re");
 	if (!f) {
-		log_error("Could not open multi_prog config file %s", path);
+		log_error("Error reading multi_prog config file %s", path);
 		return srun_exit_code(1);
 	}
 	struct str text = STR_INIT;

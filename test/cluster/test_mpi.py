@@ -126,7 +126,7 @@ def test_client_libraries(cluster, lib):
 
 def test_kinds(cluster):
     listed = cluster.run("srun --mpi=list")
-    assert listed.err.splitlines()[0] == "MPI plugin types are..." and listed.err.split()[4:] == ["none", "pmi2", "pmix"]
+    assert listed.out.splitlines()[0] == "MPI plugin types are..." and listed.out.split()[4:] == ["none", "pmi2", "pmix"]
     wrong = cluster.run("srun --mpi=foo true", check=False)
     assert wrong.rc == 1 and wrong.err.splitlines() == ["srun: error: MPI: Cannot create context for mpi/foo", "srun: error: MPI: Unable to load any plugin",
                                                         "srun: error: Invalid MPI type 'foo', --mpi=list for acceptable types"]
