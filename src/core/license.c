@@ -1,6 +1,7 @@
 /* license.c - licences: counted by name for the whole cluster, taken when a job starts, given back when it ends
- * A request is part of the shape ("a:2,b" all of them, "a:2|b" the first that is free). A head that lacks one waits with reason Licenses and holds
- * nobody up; when some are given back the shapes that want licences are looked at again. Invariant: used is the sum over jobs that hold some. */
+ * A request is part of the shape ("a:2,b" all of them, "a:2|b" the first that is free). A head that lacks one waits with reason Licenses; when some are
+ * given back the shapes that want licenses are looked at again. A planned start is one for which the licenses will be there too: beside those that jobs
+ * hold until then, and those that planned starts of jobs before it need. Invariant: used is the sum over jobs that hold some. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -142,6 +143,133 @@ bool license_room(const struct core *c, const struct lic_wants *l)
 	return one;
 }
 
+/* --- in the plan --------------------------------------------------------------------------------- */
+
+void license_promised(struct core *c, struct promise *p)
+{
+	if (!p->job->shape->lic.n)
+		return;
+	c->lic_promise = xgrow(c->lic_promise, &c->lic_promise_cap, c->lic_promise_n + 1, sizeof *c->lic_promise);
+	c->lic_promise[c->lic_promise_n++] = p;
+}
+
+void license_unpromised(struct core *c, const struct promise *p)
+{
+	for (uint32_t i = 0; p->job->shape->lic.n && i < c->lic_promise_n; i++)
+		if (c->lic_promise[i] == p) {
+			c->lic_promise[i] = c->lic_promise[--c->lic_promise_n];
+			return;
+		}
+}
+
+static uint32_t count_of(const struct lic_want *w, uint32_t n, uint32_t name)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < n; i++)
+		count += w[i].name == name ? w[i].count : 0;
+	return count;
+}
+
+/* A promise that j may not disturb. */
+static bool comes_first(const struct promise *p, const struct core_job *j) { return p->job != j && job_before(p->job, j); }
+
+uint64_t license_kept(struct core *c, const struct core_job *j, uint32_t name, uint64_t from, uint64_t to)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < c->lic_promise_n; i++) {
+		const struct promise *p = c->lic_promise[i];
+		if (p->start_ms < to && p->end_ms > from && comes_first(p, j))
+			n += count_of(p->job->shape->lic.w, p->job->shape->lic.n, name);
+	}
+	c->work += c->lic_promise_n / 16;
+	return n;
+}
+
+/* Those that jobs hold now and will hold still. */
+static uint32_t held_at(struct core *c, uint32_t name, uint64_t ms)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < c->lic_holder_n; i++)
+		n += job_end_ms(c, c->lic_holder[i]) > ms ? count_of(c->lic_holder[i]->x->lic, c->lic_holder[i]->x->lic_n, name) : 0;
+	c->work += c->lic_holder_n / 16;
+	return n;
+}
+
+static bool fits(struct core *c, const struct core_job *j, const struct lic_want *w, uint64_t from, uint64_t to)
+{
+	const struct license *l = license_find(c, w->name);
+	uint64_t held = l && from > c->now_ms + 1000 ? held_at(c, w->name, from) : l ? l->used : 0;
+	return l && l->total >= held + license_kept(c, j, w->name, from, to) + w->count;
+}
+
+bool license_beside(struct core *c, const struct core_job *j, uint64_t from, uint64_t to)
+{
+	const struct lic_wants *l = &j->shape->lic;
+	bool one = !l->n;
+	for (uint32_t i = 0; i < l->n; i++) {
+		bool ok = fits(c, j, &l->w[i], from, to);
+		if (!ok && !l->any)
+			return false;
+		one = one || ok;
+	}
+	return one;
+}
+
+/* When some of what j wants come back next, after `ms`. UINT64_MAX: nothing is known of that. */
+static uint64_t back_after(const struct core *c, const struct core_job *j, uint64_t ms)
+{
+	const struct lic_wants *l = &j->shape->lic;
+	uint64_t next = UINT64_MAX;
+	for (uint32_t k = 0; k < l->n; k++) {
+		for (uint32_t i = 0; i < c->lic_holder_n; i++) {
+			uint64_t end = job_end_ms(c, c->lic_holder[i]);
+			if (end > ms && end < next && count_of(c->lic_holder[i]->x->lic, c->lic_holder[i]->x->lic_n, l->w[k].name))
+				next = end;
+		}
+		for (uint32_t i = 0; i < c->lic_promise_n; i++) {
+			const struct promise *p = c->lic_promise[i];
+			if (p->end_ms > ms && p->end_ms < next && comes_first(p, j) && count_of(p->job->shape->lic.w, p->job->shape->lic.n, l->w[k].name))
+				next = p->end_ms;
+		}
+	}
+	return next;
+}
+
+uint64_t license_when(struct core *c, const struct core_job *j, uint64_t from, uint64_t limit)
+{
+	while (from <= limit && !license_beside(c, j, from, from + job_length_ms(j)))
+		from = back_after(c, j, from);
+	return from <= limit ? from : UINT64_MAX;
+}
+
+static bool next_short(struct tree_node **n, struct shape **ret)
+{
+	for (; *n; *n = tree_next(*n)) {
+		*ret = (struct shape *)((char *)*n - offsetof(struct shape, anode));
+		if ((*ret)->lic_short)
+			return true;
+	}
+	return false;
+}
+
+void license_look(struct core *c)
+{
+	struct tree_node *n = tree_first(&c->shapes_active);
+	struct shape *s;
+	if (next_short(&n, &s))
+		c->lic_look = c->sched_wanted = true;
+}
+
+void license_wake(struct core *c)
+{
+	if (!c->lic_look)
+		return;
+	c->lic_look = c->lic_kept = false;
+	struct shape *s;
+	for (struct tree_node *n = tree_first(&c->shapes_active); next_short(&n, &s); n = tree_next(n))
+		sched_shape(c, s);
+}
+
 static void hold(struct core *c, struct core_job *j, uint32_t name, uint32_t count)
 {
 	struct job_extra *x = job_x(j);
@@ -152,19 +280,33 @@ static void hold(struct core *c, struct core_job *j, uint32_t name, uint32_t cou
 		*l = (struct license){ .name = name };
 	}
 	l->used += count;
+	if (!x->lic_n) {
+		c->lic_holder = xgrow(c->lic_holder, &c->lic_holder_cap, c->lic_holder_n + 1, sizeof *c->lic_holder);
+		c->lic_holder[c->lic_holder_n++] = j;
+	}
 	x->lic = xrealloc(x->lic, (x->lic_n + 1) * sizeof *x->lic);
 	x->lic[x->lic_n++] = (struct lic_want){ name, count };
 }
 
+/* Of alternatives the first that is free and not kept for others, else the first that is free. */
+static const struct lic_want *choose(struct core *c, const struct core_job *j, const struct lic_wants *l)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (fits(c, j, &l->w[i], c->now_ms, c->now_ms + job_length_ms(j)))
+			return &l->w[i];
+	for (uint32_t i = 0; i < l->n; i++)
+		if (license_free(c, l->w[i].name) >= l->w[i].count)
+			return &l->w[i];
+	return NULL;
+}
+
 static void take(struct core *c, struct core_job *j, const struct lic_wants *l)
 {
-	for (uint32_t i = 0; i < l->n; i++) {
-		if (l->any && license_free(c, l->w[i].name) < l->w[i].count)
-			continue;
+	const struct lic_want *one = l->any ? choose(c, j, l) : NULL;
+	if (one)
+		hold(c, j, one->name, one->count);
+	for (uint32_t i = 0; !l->any && i < l->n; i++)
 		hold(c, j, l->w[i].name, l->w[i].count);
-		if (l->any)
-			break;
-	}
 }
 
 void license_return(struct core *c, struct core_job *j)
@@ -180,11 +322,12 @@ void license_return(struct core *c, struct core_job *j)
 	}
 	xfree(j->x->lic);
 	j->x->lic_n = 0;
-	for (struct tree_node *n = tree_first(&c->shapes_active); n; n = tree_next(n)) {
-		struct shape *s = (struct shape *)((char *)n - offsetof(struct shape, anode));
-		if (s->lic_short)
-			sched_shape(c, s);
-	}
+	for (uint32_t i = 0; i < c->lic_holder_n; i++)
+		if (c->lic_holder[i] == j) {
+			c->lic_holder[i] = c->lic_holder[--c->lic_holder_n];
+			break;
+		}
+	license_look(c);
 }
 
 void license_lend(struct core *c, const struct lic_wants *l, bool back)
@@ -314,6 +457,17 @@ void license_check_all(const struct core *c)
 		}
 		assert(used == c->lic[i].used);
 	}
+	uint32_t promises = 0, holders = 0;
+	for (uint64_t cur = 0;;) {
+		const struct core_job *j = core_job_next(c, &cur);
+		if (!j)
+			break;
+		holders += j->x && j->x->lic_n;
+	}
+	assert(holders == c->lic_holder_n);
+	for (uint32_t i = 0; i < c->promise_n; i++)
+		promises += c->promises[i]->job->shape->lic.n > 0;
+	assert(promises == c->lic_promise_n);
 }
 
 bool core_license(const struct core *c, size_t i, struct core_license *ret)

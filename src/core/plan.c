@@ -12,6 +12,7 @@
 #define FOREVER_MS (ONE_YEAR_SEC * 1000ull)
 #define RAISES_MAX 1000       /* nodes that a search gets to know better before it gives the slice back */
 #define MEND_SPARE 8          /* more nodes than are needed: to choose from */
+#define LICENSE_ROUNDS 4      /* starts looked at for one with its licenses */
 #define RESV_ROUNDS 8         /* occurrences of a recurring reservation looked at */
 
 uint64_t job_end_ms(const struct core *c, const struct core_job *j)
@@ -356,6 +357,7 @@ static void drop_one(struct core *c, struct core_job *j)
 		if (p->fresh)
 			est_gained(c, n);
 	}
+	license_unpromised(c, p);
 	c->promises[p->index] = c->promises[--c->promise_n];
 	c->promises[p->index]->index = p->index;
 	c->plan_stale = true;
@@ -376,6 +378,7 @@ static void promise_enter(struct core *c, struct promise *p)
 	c->promises = xgrow(c->promises, &c->promise_cap, c->promise_n + 1, sizeof *c->promises);
 	p->index = c->promise_n;
 	c->promises[c->promise_n++] = p;
+	license_promised(c, p);
 }
 
 /* By how much it has slipped: what ends (completes) at any moment is taken to end in a second (job_end_ms). */
@@ -405,7 +408,7 @@ static bool promise_holds(struct core *c, const struct promise *p, bool fresh)
 		plain = bitset_has(c->up, p->on[i].node) && !c->node[p->on[i].node]->resv_n && !c->node[p->on[i].node]->owners;
 	for (uint32_t i = 0; plain && i < p->n; i++)
 		plain = promise_fits(c, p, i, fresh);
-	return plain;
+	return plain && license_beside(c, p->job, p->start_ms, p->end_ms);
 }
 
 void promises_check(struct core *c, const struct core_job *started, void (*lost)(struct core *c, struct core_job *j))
@@ -443,6 +446,31 @@ static struct promise *best_in(struct core *c, struct shape *s, struct core_job 
 	return best;
 }
 
+static struct promise *best_of(struct core *c, struct shape *s, struct core_job *j, struct resv *const *in, uint32_t n, enum plan_how how, struct promise *best)
+{
+	for (uint32_t i = 0; i < n && !best; i++)
+		if (!in[i] || resv_open(c, in[i]))
+			best = best_in(c, s, j, in[i], how, best);
+	return best;
+}
+
+/* Where its licenses are not there at that time, a later one for which they are. */
+static struct promise *best_licensed(struct core *c, struct shape *s, struct core_job *j, struct resv *const *in, uint32_t n, struct promise *best)
+{
+	uint64_t from = c->plan_from_ms, limit = c->now_ms + plan_window_ms(c);
+	for (uint32_t round = 0; round < LICENSE_ROUNDS && best && !license_beside(c, j, best->start_ms, best->end_ms); round++) {
+		uint64_t next = license_when(c, j, best->start_ms + 1, limit);
+		xfree(best);
+		c->plan_from_ms = next;
+		if (next != UINT64_MAX)
+			best = best_of(c, s, j, in, n, PLAN_WHOLE, NULL);
+	}
+	c->plan_from_ms = from;
+	if (best && !license_beside(c, j, best->start_ms, best->end_ms))
+		xfree(best);
+	return best;
+}
+
 /* A start took nodes that it names: others in their place, for the same time. NULL: there are none. */
 static struct promise *promise_mend(struct core *c, struct shape *s, const struct promise *old)
 {
@@ -475,9 +503,13 @@ static void promise_keep(struct core *c, struct promise *p, bool fresh)
 	p->start_ms += slip;
 	p->end_ms += slip;
 	p->old = p->broken = false;
+	for (uint32_t i = 0; i < p->n; i++) {
+		if (fresh)
+			future_forget(c->node[p->on[i].node]);
+		else if (p->fresh)
+			est_gained(c, c->node[p->on[i].node]);
+	}
 	p->fresh = fresh;
-	for (uint32_t i = 0; fresh && i < p->n; i++)
-		future_forget(c->node[p->on[i].node]);
 }
 
 bool promise_one(struct core *c, struct shape *s, struct core_job *j, enum plan_how how)
@@ -490,9 +522,9 @@ bool promise_one(struct core *c, struct shape *s, struct core_job *j, enum plan_
 	c->unfinished = false;
 	if (old && old->broken && how == PLAN_ALONE && n == 1 && !in[0])
 		best = promise_mend(c, s, old);
-	for (uint32_t i = 0; i < n && !best; i++)
-		if (!in[i] || resv_open(c, in[i]))
-			best = best_in(c, s, j, in[i], how, best);
+	best = best_of(c, s, j, in, n, how, best);
+	if (s->lic.n && !c->unfinished && !policy_on(c))
+		best = best_licensed(c, s, j, in, n, best);
 	c->work += 4;
 	if (c->unfinished) { /* the rest next time */
 		free(best);

@@ -45,6 +45,8 @@ void queue_remove(struct core *c, struct core_job *j)
 	sweep_removed(c, s, j);
 	tree_remove(&s->queue, &j->qnode);
 	promise_drop(c, j);
+	if (c->lic_kept && s->lic.n)
+		license_look(c);
 	if (head)
 		s->tried = false;
 	if (!s->queue.count) {

@@ -347,7 +347,19 @@ static void pass_count(struct core_passes *p, int64_t depth, int64_t queue)
 	p->queue_sum += queue;
 }
 
-/* Short of licenses: it waits for those, and nobody waits behind it. */
+/* There may be nodes, but not its licenses, or they are kept for others. */
+static void head_lacks_license(struct core *c, struct shape *s, struct core_job *j)
+{
+	bool room = license_room(c, &s->lic);
+	s->lic_short = true;
+	c->lic_kept = c->lic_kept || room;
+	if (room)
+		return;
+	j->shown = REASON_LICENSES;
+	preempt_for_license(c, j);
+}
+
+/* Short of licenses, without backfill: it waits for those, and nobody waits behind it. */
 static void head_unlicensed(struct core *c, struct shape *s, struct core_job *j)
 {
 	unpromised_drop(c, s);
@@ -382,6 +394,7 @@ void sched_run(struct core *c, uint32_t budget)
 		pass_count(c->planning ? &c->plan_pass : &c->pass, 0, c->queue_n);
 		return;
 	}
+	license_wake(c);
 	heap_fill(c);
 	queue = c->queue_n;
 	for (; c->heap_n && budget; depth++) {
@@ -391,14 +404,15 @@ void sched_run(struct core *c, uint32_t budget)
 		bool may = true;
 		uint32_t minutes = j->time_min;
 		s->lic_short = false;
-		if (!license_room(c, &s->lic)) {
+		if (!c->params.backfill && !license_room(c, &s->lic)) {
 			head_unlicensed(c, s, j);
 			continue;
 		}
-		struct alloc *a = place_checked(c, s, j, minutes, &p, &budget, &may);
-		if (!a && may && s->least_min && c->params.backfill && !j->het)
+		bool licensed = license_beside(c, j, c->now_ms, c->now_ms + job_length_ms(j));
+		struct alloc *a = licensed ? place_checked(c, s, j, minutes, &p, &budget, &may) : NULL;
+		if (!a && may && licensed && s->least_min && c->params.backfill && !j->het)
 			a = sched_place_shorter(c, s, j, &p, &budget, &may, &minutes);
-		if (!a && may && c->params.preempt)
+		if (!a && may && licensed && c->params.preempt)
 			a = place_over(c, s, j, &p, &budget, &may);
 		if (a) {
 			start_head(c, s, j, p, a, minutes);
@@ -409,14 +423,16 @@ void sched_run(struct core *c, uint32_t budget)
 			break;
 		}
 		head_failed(c, s, j, may);
-		if (may && c->params.preempt)
+		if (!licensed)
+			head_lacks_license(c, s, j);
+		if (may && licensed && c->params.preempt)
 			(void)preempt_try(c, j);
 	}
 	if (c->planning)
 		plan_left(c, &budget);
 	pass_count(c->planning ? &c->plan_pass : &c->pass, depth, queue);
 	c->sched_wanted = false;
-	if (c->heap_n || sweep_wanted(c)) {
+	if (c->heap_n || c->lic_look || sweep_wanted(c)) {
 		if (!c->plan_asked)
 			effects_push(c->fx, FX_PLAN_MORE);
 		c->plan_asked = true;

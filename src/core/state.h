@@ -194,7 +194,7 @@ struct shape {
 	struct features sets;       /* its nodes are all of one of them, the best first; none: able says it all */
 	uint32_t preferred;         /* so many of them are from --prefer */
 	struct lic_wants lic;
-	bool lic_short;             /* its head lacks a license */
+	bool lic_short;             /* its head lacks a license, or those free are kept for promises */
 	char *resv_key;             /* reservations its jobs name, or are let into (resv_key); NULL: none */
 	uint8_t resv_shown;         /* its head waits because of reservations: 1 of other jobs, 2 for maintenance */
 	struct bitset *required;    /* -w, NULL: none */
@@ -480,6 +480,11 @@ struct core {
 	struct idem *idems, *idem_first, *idem_last;
 	struct idem_page *idem_page; /* being filled */
 	struct license *lic;
+	struct promise **lic_promise;   /* those whose jobs want licenses */
+	struct core_job **lic_holder;   /* jobs that hold some */
+	size_t lic_promise_cap, lic_holder_cap;
+	uint32_t lic_promise_n, lic_holder_n;
+	bool lic_kept, lic_look;    /* somebody waits for licenses that are kept for promises; license_look */
 	uint32_t lic_n, ptres_n;
 	struct prio_tres ptres[PRIO_TRES_MAX];
 	uint64_t cpu_total;         /* of all nodes */
@@ -849,6 +854,16 @@ void license_wants_fini(struct lic_wants *l);
 int license_check(const struct core *c, const struct lic_wants *l, struct error *err);
 uint32_t license_free(const struct core *c, uint32_t name);
 bool license_room(const struct core *c, const struct lic_wants *l);
+void license_promised(struct core *c, struct promise *p);      /* made */
+void license_unpromised(struct core *c, const struct promise *p);  /* dropped */
+/* Of one name, what promises to jobs before j need at some time from `from` to `to` (ms). Of alternatives each counts. */
+uint64_t license_kept(struct core *c, const struct core_job *j, uint32_t name, uint64_t from, uint64_t to);
+/* Are there enough for j from `from` to `to` (ms), beside those in use now and those that promises to jobs before it need in that time? */
+bool license_beside(struct core *c, const struct core_job *j, uint64_t from, uint64_t to);
+/* The first time from `from` to `limit` when that is so for as long as j may run. UINT64_MAX: none is known. */
+uint64_t license_when(struct core *c, const struct core_job *j, uint64_t from, uint64_t limit);
+void license_look(struct core *c);                              /* at who waits for licenses, again, in the next pass */
+void license_wake(struct core *c);                              /* in that pass: they are tried */
 void license_lend(struct core *c, const struct lic_wants *l, bool back); /* to see who else would have enough */
 void license_take(struct core *c, struct core_job *j);         /* at the start */
 void license_return(struct core *c, struct core_job *j);       /* at the end; who waits for licenses is looked at again */

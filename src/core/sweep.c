@@ -130,10 +130,7 @@ static void sweep_failed(struct core *c, struct shape *s, struct core_job *j)
 static bool sweep_job(struct core *c, struct shape *s, struct core_job *j)
 {
 	bool stale = c->plan_stale;
-	if (!license_room(c, &s->lic)) { /* it waits for those: no start is known */
-		promise_drop(c, j);
-		j->no_plan = c->sweep_gen;
-	} else if (s->failed_gen == c->est_gen && s->failed_log == c->gain_n) { /* one like it has found nothing */
+	if (s->failed_gen == c->est_gen && s->failed_log == c->gain_n) { /* one like it has found nothing */
 		promise_drop(c, j);
 		j->no_plan = c->sweep_gen;
 	} else if (!promise_make(c, s, j, PLAN_FRESH)) {
@@ -201,6 +198,8 @@ bool sweep_run(struct core *c, const struct core_job *until, uint32_t *budget)
 		sweep_step(c, budget);
 	}
 	c->sweep_done = true;
+	if (c->lic_kept)
+		license_look(c);
 	return true;
 }
 

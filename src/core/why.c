@@ -349,11 +349,36 @@ static void license_holders(struct why *w, Pb__WhyItem *item, uint32_t name)
 	}
 }
 
+/* Enough are free, but not beside those that planned jobs before it will need. */
+static void licenses_kept(struct why *w)
+{
+	const struct lic_wants *l = &w->j->shape->lic;
+	uint64_t from = w->c->now_ms, to = from + job_length_ms(w->j);
+	if (!w->j->qnode.in || license_beside(w->c, w->j, from, to))
+		return;
+	for (uint32_t i = 0; i < l->n; i++) {
+		const char *name = atom_text(w->c, l->w[i].name);
+		uint32_t left = license_free(w->c, l->w[i].name);
+		uint64_t kept = license_kept(w->c, w->j, l->w[i].name, from, to);
+		if (left >= l->w[i].count + kept)
+			continue;
+		Pb__WhyItem *item = why_condition(w, "licenses", "%u of license %s %s asked for; %u are free, but jobs before it are planned to start with %llu of them before it would end", l->w[i].count, name,
+			l->w[i].count == 1 ? "is" : "are", left, (unsigned long long)kept);
+		why_text(item, "license", name);
+		why_number(item, "asked", l->w[i].count);
+		why_number(item, "free", left);
+		why_number(item, "kept", kept);
+		why_clears(item, 0, "those jobs start and end, or its time limit ends before the first of them starts");
+	}
+}
+
 static void licenses(struct why *w)
 {
 	const struct lic_wants *l = &w->j->shape->lic;
-	if (license_room(w->c, l))
+	if (license_room(w->c, l)) {
+		licenses_kept(w);
 		return;
+	}
 	for (uint32_t i = 0; i < l->n; i++) {
 		const char *name = atom_text(w->c, l->w[i].name);
 		uint32_t left = license_free(w->c, l->w[i].name), total = 0;
