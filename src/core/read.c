@@ -155,7 +155,7 @@ void core_job_volatile(const struct core *c, const struct core_job *j, Pb__JobVo
 		ret->has_est_start = true;
 		ret->est_start = j->begin;
 	}
-	if (!j->promise)
+	if (!j->promise || j->promise->broken) /* broken: about to be planned anew */
 		return;
 	ret->has_est_start = true;
 	ret->est_start = j->promise->start_ms / 1000;

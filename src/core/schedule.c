@@ -256,6 +256,7 @@ static void promise_lost(struct core *c, struct core_job *j)
 {
 	if (head(j->shape) == j)
 		unpromised_add(c, j->shape);
+	c->promise_lost = true;
 }
 
 /* A start may wake or stop others (dependants, throttled tasks): then the heap is made anew. */
@@ -428,11 +429,13 @@ void sched_run(struct core *c, uint32_t budget)
 		if (may && licensed && c->params.preempt)
 			(void)preempt_try(c, j);
 	}
-	if (c->planning)
+	if (c->planning) {
 		plan_left(c, &budget);
+		c->promise_lost = c->promise_lost && !budget;
+	}
 	pass_count(c->planning ? &c->plan_pass : &c->pass, depth, queue);
 	c->sched_wanted = false;
-	if (c->heap_n || c->lic_look || sweep_wanted(c)) {
+	if (c->heap_n || c->lic_look || sweep_wanted(c) || c->promise_lost) {
 		if (!c->plan_asked)
 			effects_push(c->fx, FX_PLAN_MORE);
 		c->plan_asked = true;

@@ -449,6 +449,7 @@ struct core {
 	struct shape **unpromised;  /* their heads failed and hold no promise */
 	struct promise **promises;
 	uint32_t unpromised_n, promise_n;
+	bool promise_lost;          /* a start has broken some: plan on soon */
 	/* the plan: sweep.c, future.c, earliest.c */
 	struct order { uint32_t tier; bool reserved; int64_t key; uint32_t id; } swept_to; /* the last job the sweep came to */
 	uint32_t swept, sweep_gen;  /* jobs it came to; changes when what could not be planned is worth another try */
