@@ -436,15 +436,16 @@ static void first_has_room(struct sim *s, const struct waiting *first, const uin
 		wrong(s, "a job that comes first is put off by one that came after it", first->id, passed[0]);
 }
 
-/* Only jobs that come after it were started, and those before it are planned as they were: then it is to start when it was, or earlier. */
-static void plan_stays(struct sim *s, const struct waiting *all, size_t n, const struct waiting *w, const struct waiting *started, size_t n_started)
+/* Only jobs that come after it were started, and those before it are planned as they were: then it is to start when it was, or earlier, unless that was
+ * untrue already (an operator let a running job run longer). */
+static void plan_stays(struct sim *s, const struct waiting *all, size_t n, const struct waiting *w, const uint32_t *started, const struct waiting *begun, size_t n_started)
 {
 	const struct planned *was = planned_before(s, w->id);
 	struct planned now, other;
-	if (!was || !w->plain)
+	if (!was || !w->plain || was->start <= s->clock / 1000) /* overdue: who was to end by then has not, and what is planned behind may be in the way now */
 		return;
 	for (size_t i = 0; i < n_started; i++)
-		if (!before(w, &started[i]) || started[i].array == w->array)
+		if (!before(w, &begun[i]) || begun[i].array == w->array)
 			return;
 	for (size_t i = 0; i < n; i++) {
 		const struct planned *o = planned_before(s, all[i].id);
@@ -452,11 +453,10 @@ static void plan_stays(struct sim *s, const struct waiting *all, size_t n, const
 		if (before(&all[i], w) && (planned != (o != NULL) || (o && (o->start != other.start || strcmp(o->nodes, other.nodes)))))
 			return;
 	}
-	if (!planned_of(s, core_job_find(s->core, w->id), &now))
-		wrong(s, "the start of one that comes after it took a job's planned start", w->id, started[0].id);
-	uint64_t late = (was->start > s->clock / 1000 ? was->start : s->clock / 1000) + 1 + s->params.bf_resolution_sec;
-	if (now.start > late)
-		wrong(s, "a planned start is put off by one that comes after it", w->id, started[0].id);
+	uint64_t late = was->start + 1 + s->params.bf_resolution_sec;
+	bool planned = planned_of(s, core_job_find(s->core, w->id), &now);
+	if ((!planned || now.start > late) && room_at(s, w, late, started, n_started))
+		wrong(s, planned ? "a planned start is put off by one that comes after it" : "the start of one that comes after it took a job's planned start", w->id, started[0]);
 }
 
 void audit_plan_after(struct sim *s, const uint32_t *started, size_t n)
@@ -482,7 +482,7 @@ void audit_plan_after(struct sim *s, const uint32_t *started, size_t n)
 	if (waits)
 		first_has_room(s, &w[first], started, n);
 	for (size_t i = 0; i < waits; i++)
-		plan_stays(s, w, waits, &w[i], begun, n);
+		plan_stays(s, w, waits, &w[i], started, begun, n);
 	free(w);
 }
 
