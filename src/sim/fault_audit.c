@@ -436,8 +436,8 @@ static void first_has_room(struct sim *s, const struct waiting *first, const uin
 		wrong(s, "a job that comes first is put off by one that came after it", first->id, passed[0]);
 }
 
-/* Only jobs that come after it were started, and those before it are planned as they were: then it is to start when it was, or earlier, unless that was
- * untrue already (an operator let a running job run longer). */
+/* Only jobs that come after it were started, and those before it are planned as they were, on other nodes than it: then it is to start when it was, or earlier,
+ * unless that was untrue already (an operator let a running job run longer). */
 static void plan_stays(struct sim *s, const struct waiting *all, size_t n, const struct waiting *w, const uint32_t *started, const struct waiting *begun, size_t n_started)
 {
 	const struct planned *was = planned_before(s, w->id);
@@ -450,7 +450,7 @@ static void plan_stays(struct sim *s, const struct waiting *all, size_t n, const
 	for (size_t i = 0; i < n; i++) {
 		const struct planned *o = planned_before(s, all[i].id);
 		bool planned = before(&all[i], w) && planned_of(s, core_job_find(s->core, all[i].id), &other);
-		if (before(&all[i], w) && (planned != (o != NULL) || (o && (o->start != other.start || strcmp(o->nodes, other.nodes)))))
+		if (before(&all[i], w) && (planned != (o != NULL) || (o && (o->start != other.start || nodes_of(s, o->nodes) & nodes_of(s, was->nodes)))))
 			return;
 	}
 	uint64_t late = was->start + 1 + s->params.bf_resolution_sec;
@@ -481,7 +481,7 @@ void audit_plan_after(struct sim *s, const uint32_t *started, size_t n)
 		(void)waiting_of(s, core_job_find(s->core, started[i]), &begun[i]);
 	if (waits)
 		first_has_room(s, &w[first], started, n);
-	for (size_t i = 0; i < waits; i++)
+	for (size_t i = 0; i < waits && !s->params.bf_reserve; i++) /* with it (policy.c) plans are made anew at each pass: only the first is sure of its own */
 		plan_stays(s, w, waits, &w[i], started, begun, n);
 	free(w);
 }
