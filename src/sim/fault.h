@@ -92,9 +92,8 @@ struct sim {
 	uint32_t highest;
 	struct reserved resv[RESVS_MAX];
 	size_t resvs;
-	struct planned { uint32_t id; uint64_t start; char nodes[64]; } *planned; /* promised starts, and where, before the event under way */
+	struct planned { uint32_t id; uint64_t start; } *planned; /* promised starts before the event under way */
 	size_t planneds, planned_cap;
-	uint32_t up;                      /* nodes that were given work before it */
 };
 extern const char *const node_name[NODES];
 

@@ -4,7 +4,7 @@
  *   nothing is given twice: CPUs, GPUs, memory, licenses; no node runs more than it has; no job id twice
  *   a job told of is never lost; what was acknowledged is on disk; a run is started once, and one at a time; an end is told once
  *   limits: of a partition, of an array, of time; no job runs into a reservation that is not for it
- *   nobody's planned start is put off, or lost, by the start of one who comes later (audit_plan); who comes first still has room then, by a count of its own
+ *   who comes first is never put off by the start of one who comes later (audit_plan)
  *   what waits has a reason, and conditions that say why; and when the faults stop, all runs that can */
 #include <stdio.h>
 
@@ -372,118 +372,53 @@ static bool room_at(struct sim *s, const struct waiting *w, uint64_t t, const ui
 	return count >= w->nodes && sum >= w->tasks;
 }
 
-static uint32_t up_mask(const struct sim *s)
-{
-	uint32_t up = 0;
-	for (uint32_t i = 0; s->core && i < core_node_count(s->core); i++)
-		up |= core_node_is_up(s->core, i) ? 1u << i : 0;
-	return up;
-}
-
-/* False: nothing is planned for it. */
-static bool planned_of(const struct sim *s, const struct core_job *j, struct planned *ret)
-{
-	Pb__JobVolatile v;
-	if (core_job_is_finished(j) || core_job_is_running(j))
-		return false;
-	core_job_volatile(s->core, j, &v);
-	if (!v.has_est_start || !v.sched_nodes || (v.reason != REASON_RESOURCES && v.reason != REASON_PRIORITY))
-		return false;
-	*ret = (struct planned){ .id = core_job_id(j), .start = v.est_start };
-	snprintf(ret->nodes, sizeof ret->nodes, "%s", v.sched_nodes);
-	return true;
-}
-
 void audit_plan_before(struct sim *s)
 {
-	struct planned p;
 	s->planneds = 0;
-	s->up = up_mask(s);
 	for (uint64_t cur = 0; s->core;) {
 		const struct core_job *j = core_job_next(s->core, &cur);
+		Pb__JobVolatile v;
 		if (!j)
 			return;
-		if (!planned_of(s, j, &p))
+		if (core_job_is_finished(j) || core_job_is_running(j))
+			continue;
+		core_job_volatile(s->core, j, &v);
+		if (!v.has_est_start || (v.reason != REASON_RESOURCES && v.reason != REASON_PRIORITY))
 			continue;
 		s->planned = xgrow(s->planned, &s->planned_cap, s->planneds + 1, sizeof *s->planned);
-		s->planned[s->planneds++] = p;
+		s->planned[s->planneds++] = (struct planned){ core_job_id(j), v.est_start };
 	}
-}
-
-static const struct planned *planned_before(const struct sim *s, uint32_t id)
-{
-	for (size_t i = 0; i < s->planneds; i++)
-		if (s->planned[i].id == id)
-			return &s->planned[i];
-	return NULL;
 }
 
 /* Jobs were started: the first that waits must still have room when it was to start, if it had without those that came after it. */
-static void first_has_room(struct sim *s, const struct waiting *first, const uint32_t *started, size_t n)
-{
-	struct waiting w;
-	uint32_t passed[64], passes = 0;
-	const struct planned *p = planned_before(s, first->id);
-	if (!p || p->start <= s->clock / 1000 || !first->plain)
-		return;
-	for (size_t i = 0; i < n; i++) {
-		(void)waiting_of(s, core_job_find(s->core, started[i]), &w);
-		if (before(first, &w) && w.array != first->array)
-			passed[passes++] = started[i];
-	}
-	uint64_t late = p->start + s->params.bf_resolution_sec;
-	if (passes && room_at(s, first, late, passed, passes) && !room_at(s, first, late, NULL, 0))
-		wrong(s, "a job that comes first is put off by one that came after it", first->id, passed[0]);
-}
-
-/* Only jobs that come after it were started, and those before it are planned as they were, on other nodes than it: then it is to start when it was, or earlier,
- * unless that was untrue already (an operator let a running job run longer). */
-static void plan_stays(struct sim *s, const struct waiting *all, size_t n, const struct waiting *w, const uint32_t *started, const struct waiting *begun, size_t n_started)
-{
-	const struct planned *was = planned_before(s, w->id);
-	struct planned now, other;
-	if (!was || !w->plain || was->start <= s->clock / 1000) /* overdue: who was to end by then has not, and what is planned behind may be in the way now */
-		return;
-	for (size_t i = 0; i < n_started; i++)
-		if (!before(w, &begun[i]) || begun[i].array == w->array)
-			return;
-	for (size_t i = 0; i < n; i++) {
-		const struct planned *o = planned_before(s, all[i].id);
-		bool planned = before(&all[i], w) && planned_of(s, core_job_find(s->core, all[i].id), &other);
-		if (before(&all[i], w) && (planned != (o != NULL) || (o && (o->start != other.start || nodes_of(s, o->nodes) & nodes_of(s, was->nodes)))))
-			return;
-	}
-	uint64_t late = was->start + 1 + s->params.bf_resolution_sec;
-	bool planned = planned_of(s, core_job_find(s->core, w->id), &now);
-	if ((!planned || now.start > late) && room_at(s, w, late, started, n_started))
-		wrong(s, planned ? "a planned start is put off by one that comes after it" : "the start of one that comes after it took a job's planned start", w->id, started[0]);
-}
-
 void audit_plan_after(struct sim *s, const uint32_t *started, size_t n)
 {
-	struct waiting *w = NULL, begun[64];
-	size_t waits = 0, cap = 0, first = 0;
+	struct waiting first = { 0 }, w;
+	uint32_t passed[64], passes = 0;
+	uint64_t start = 0;
 	for (uint32_t i = 0; i < NODES; i++)
 		s->blameless = s->blameless && s->gone[i] != s->steps; /* a node was lost: all is planned anew */
-	if (!n || !s->blameless || s->params.preempt || core_resv_count(s->core) || s->up & ~up_mask(s))
+	if (!n || !s->blameless || s->params.preempt || core_resv_count(s->core))
 		return;
 	for (uint64_t cur = 0;;) {
 		const struct core_job *j = core_job_next(s->core, &cur);
 		if (!j)
 			break;
-		w = xgrow(w, &cap, waits + 1, sizeof *w);
-		if (!waiting_of(s, j, &w[waits]))
-			continue;
-		first = before(&w[waits], &w[first]) ? waits : first;
-		waits++;
+		if (waiting_of(s, j, &w) && (!first.id || before(&w, &first)))
+			first = w;
 	}
-	for (size_t i = 0; i < n; i++)
-		(void)waiting_of(s, core_job_find(s->core, started[i]), &begun[i]);
-	if (waits)
-		first_has_room(s, &w[first], started, n);
-	for (size_t i = 0; i < waits && !s->params.bf_reserve; i++) /* with it (policy.c) plans are made anew at each pass: only the first is sure of its own */
-		plan_stays(s, w, waits, &w[i], started, begun, n);
-	free(w);
+	for (size_t i = 0; i < s->planneds && first.id; i++)
+		start = s->planned[i].id == first.id ? s->planned[i].start : start;
+	if (start <= s->clock / 1000 || !first.plain)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		(void)waiting_of(s, core_job_find(s->core, started[i]), &w);
+		if (before(&first, &w) && w.array != first.array)
+			passed[passes++] = started[i];
+	}
+	uint64_t late = start + s->params.bf_resolution_sec;
+	if (passes && room_at(s, &first, late, passed, passes) && !room_at(s, &first, late, NULL, 0))
+		wrong(s, "a job that comes first is put off by one that came after it", first.id, passed[0]);
 }
 
 /* --- the queue -------------------------------------------------------------------------------------- */
