@@ -8,7 +8,7 @@
 
 struct change { uint64_t ms; int sign; uint32_t cpus; uint64_t mem; const uint32_t *gres; const uint64_t *gres64; };
 struct point { uint64_t ms, mem; uint32_t cpus; }; /* followed by one count each GRES entry */
-struct future { uint64_t until_ms; uint32_t n, stride, cap; unsigned char at[]; };
+struct future { uint64_t until_ms; uint32_t n, stride, cap; _Alignas(uint64_t) unsigned char at[]; };
 
 static struct point *point_at(const struct future *f, uint32_t i) { return (struct point *)(f->at + (size_t)i * f->stride); }
 static uint32_t *point_gres(struct point *p) { return (uint32_t *)(p + 1); }
