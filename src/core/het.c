@@ -155,7 +155,7 @@ static struct alloc *place_promised(struct core *c, struct core_job *m, struct c
 		for (uint32_t g = 0; g < n->gres_n; g++)
 			free_now = free_now && a.gres[g] >= o->gres[g];
 	}
-	struct alloc *a = free_now ? alloc_build(c, m->shape, now.part, f, p->n, &now) : NULL;
+	struct alloc *a = free_now ? alloc_build(c, m->shape, now.part, f, p->own, &now) : NULL;
 	free(f);
 	*ret_part = c->part[p->part];
 	return a;

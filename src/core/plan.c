@@ -80,7 +80,7 @@ static struct promise *promise_of(const struct core *c, struct core_job *j, uint
 	p->part = part;
 	p->start_ms = w->start_ms;
 	p->end_ms = w->end_ms;
-	p->n = n;
+	p->n = p->own = n;
 	for (uint32_t i = 0; i < n; i++) {
 		p->on[i] = (struct promise_on){ .node = f[i].node, .cpus = f[i].cpus, .tasks = f[i].tasks, .mem = f[i].mem };
 		memcpy(p->on[i].gres, f[i].gres, sizeof f[i].gres);

@@ -173,6 +173,12 @@ static bool start_if_room(struct core *c, struct core_job *j)
 	return true;
 }
 
+/* Reserved for now: the plan has found nodes for all components of a heterogeneous job where taking them one after the other did not. */
+static bool starts_as_planned(struct core *c, struct core_job *j)
+{
+	return het_leads(j) && j->promise && j->promise->start_ms <= c->now_ms && start_if_room(c, j);
+}
+
 static bool try_rest(struct core *c, struct core_job *j)
 {
 	if (start_if_room(c, j))
@@ -277,6 +283,8 @@ static void plan_everybody(struct core *c, bool anew)
 		if (!j[i]->qnode.in || promised(j[i]))
 			continue;
 		reserve(c, j[i]);
+		if (starts_as_planned(c, j[i]))
+			continue;
 		failed(c, j[i]->shape, j[i]);
 		(void)preempt_try(c, j[i]);
 	}
@@ -308,6 +316,11 @@ static void go_through(struct core *c, uint32_t *budget)
 			continue;
 		}
 		reserve(c, j);
+		if (starts_as_planned(c, j)) {
+			if (head(s))
+				line_push(c, &first, s, false);
+			continue;
+		}
 		failed(c, s, j);
 		(void)preempt_try(c, j);
 	}

@@ -256,7 +256,7 @@ struct promise_on { uint32_t node, cpus, tasks; uint64_t mem; uint32_t gres[GRES
 struct promise {                /* a planned start */
 	struct core_job *job;
 	uint64_t start_ms, end_ms;
-	uint32_t n, part, index;    /* index: in core->promises */
+	uint32_t n, own, part, index; /* of n nodes the first `own` are the job's, in order; the others are only kept free (--exclusive=topo). index: in core->promises */
 	bool fresh;                 /* made by the present sweep */
 	bool broken;                /* a job before it was started on what it names: it is made again before others pass */
 	bool old;                   /* policy.c: of the pass before, not looked at again yet */
