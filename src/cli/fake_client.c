@@ -18,7 +18,7 @@ struct client { struct conf *conf; };
 
 int client_open(struct client **ret, struct error *err)
 {
-	static const char text[] = "ClusterName=main\nSlurmctldHost=ctl(127.0.0.1)\nNodeName=node-[1-4] CPUs=8\nPartitionName=main Nodes=ALL Default=YES\nPreemptType=preempt/partition_prio\n";
+	static const char text[] = "ClusterName=main\nSlurmctldHost=ctl(127.0.0.1)\nNodeName=node-[1-4] CPUs=8\nPartitionName=main Nodes=ALL Default=YES\nPreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n";
 	const struct conf_text file = { "slurm.conf", text, sizeof(text) - 1 };
 	struct client *c = xcalloc(1, sizeof(*c));
 	int rc = conf_load_text(&file, 1, &c->conf, err);
