@@ -4,6 +4,7 @@ import pathlib
 import pty
 import re
 import select
+import signal
 import shutil
 import tempfile
 import time
@@ -144,6 +145,7 @@ def test_salloc_gives_a_shell_on_a_terminal(cluster):  # R22
     if pid == 0:
         os.environ.clear()
         os.environ.update(cluster.env(), PS1="ready> ", TERM="dumb", SHELL="/bin/sh")
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # where the tests run in the background it is ignored
         os.execvp("salloc", ["salloc", "-t2", "-J", "term"])
     seen = ""
 
