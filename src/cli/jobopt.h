@@ -107,6 +107,8 @@ int jobopt_to_desc(struct jobopt *o, const char *command, int argc, char **argv,
 Pb__StepDesc *jobopt_to_step(const struct jobopt *o, uint32_t job_id, const char *command);
 /* Limits to hand on: "ALL", "NONE" or names; NULL: ALL. Those of `except` (names, "ALL", NULL) are left out. malloc'd list of malloc'd messages. */
 size_t jobopt_limits(const char *only, const char *except, Pb__Rlimit ***ret);
+/* Of those that a description has already, by the same rule. */
+void jobopt_limits_keep(Pb__JobDesc *d, const char *only, const char *except);
 /* Of the process, or SLURM_UMASK. */
 uint32_t jobopt_umask(void);
 /* Print an error as the reference does ("sbatch: error: ...", "Try ..."), and return the exit code it asks for (SLURM_EXIT_ERROR wins). */

@@ -35,17 +35,20 @@ static bool list_has(const char *list, const char *word)
 	return false;
 }
 
+static bool limit_goes(const char *only, const char *except, const char *name)
+{
+	if (str_eq_nocase(only, "NONE") || str_eq_nocase(except, "ALL") || (except && list_has(except, name)))
+		return false;
+	return !only || str_eq_nocase(only, "ALL") || list_has(only, name);
+}
+
 size_t jobopt_limits(const char *only, const char *except, Pb__Rlimit ***ret)
 {
-	bool all = !only || str_eq_nocase(only, "ALL");
-	*ret = NULL;
-	if (str_eq_nocase(only, "NONE") || str_eq_nocase(except, "ALL"))
-		return 0;
 	Pb__Rlimit **list = xcalloc(LIMITS, sizeof(*list));
 	size_t n = 0;
 	for (size_t i = 0; i < LIMITS; i++) {
 		struct rlimit rl;
-		if ((!all && !list_has(only, limits[i].name)) || (except && list_has(except, limits[i].name)) || getrlimit(limits[i].id, &rl) < 0)
+		if (!limit_goes(only, except, limits[i].name) || getrlimit(limits[i].id, &rl) < 0)
 			continue;
 		list[n] = xcalloc(1, sizeof(**list));
 		pb__rlimit__init(list[n]);
@@ -55,6 +58,17 @@ size_t jobopt_limits(const char *only, const char *except, Pb__Rlimit ***ret)
 	}
 	*ret = list;
 	return n;
+}
+
+void jobopt_limits_keep(Pb__JobDesc *d, const char *only, const char *except)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < d->n_rlimits; i++)
+		if (limit_goes(only, except, d->rlimits[i]->name))
+			d->rlimits[n++] = d->rlimits[i];
+		else
+			pb__rlimit__free_unpacked(d->rlimits[i], NULL);
+	d->n_rlimits = n;
 }
 
 uint32_t jobopt_umask(void)

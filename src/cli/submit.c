@@ -148,14 +148,11 @@ size_t submit_limits(const struct jobopt *o, const struct conf *c, Pb__Rlimit **
 	return jobopt_limits(conf_str(c, CONF_PropagateResourceLimits), conf_str(c, CONF_PropagateResourceLimitsExcept), ret);
 }
 
-/* The limits in the description anew, now that the configuration is known. */
-static void limits_again(struct jobopt *o, const struct conf *c)
+/* Of the limits in the description those that the configuration, which is known now, hands on. */
+static void limits_narrow(struct jobopt *o, const struct conf *c)
 {
-	Pb__JobDesc *d = o->desc;
-	for (size_t i = 0; i < d->n_rlimits; i++)
-		pb__rlimit__free_unpacked(d->rlimits[i], NULL);
-	free(d->rlimits);
-	d->n_rlimits = submit_limits(o, c, &d->rlimits);
+	if (!o->propagate)
+		jobopt_limits_keep(o->desc, conf_str(c, CONF_PropagateResourceLimits), conf_str(c, CONF_PropagateResourceLimitsExcept));
 }
 
 /* --core-spec and --thread-spec count only where AllowSpecResourcesUsage lets them. */
@@ -184,7 +181,7 @@ int submit_send(struct client *c, struct jobopt *o, const struct script *script,
 	if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
 		return error_set(err, errno, "no random bytes for the submission key: %m");
 	for (struct jobopt *p = o; p; p = p->next)
-		limits_again(p, client_conf(c)), spec_ignored(p, client_conf(c));
+		limits_narrow(p, client_conf(c)), spec_ignored(p, client_conf(c));
 	req.desc = o->desc;
 	req.idem_key.data = key;
 	req.idem_key.len = sizeof(key);
