@@ -19,7 +19,6 @@
 #include "model/tres.h"
 
 #define GRES_FILES_MAX 1024
-#define ENTRIES_MAX 16     /* of a node, as the scheduler keeps them (GRES_MAX of core/state.h) */
 
 struct line {                       /* a line of gres.conf, read */
 	const struct conf_line *l;
@@ -255,8 +254,8 @@ static int gpus_split(const struct conf *c, Pb__NodeRecord *n, struct error *err
 		return 0;
 	for (size_t i = 0; i < count; i++)
 		entries += is_to_detect(was[i]) ? was[i]->count : 1;
-	if (entries > ENTRIES_MAX)
-		return error_set(err, ESLURM_NOT_SUPPORTED, "gres.conf: AutoDetect: node %s has more than %d devices; say which with File=", n->name, ENTRIES_MAX);
+	if (entries > GRES_MAX)
+		return error_set(err, ESLURM_NOT_SUPPORTED, "gres.conf: AutoDetect: node %s has more than %d devices; say which with File=", n->name, GRES_MAX);
 	n->gres_list = NULL;
 	n->n_gres_list = 0;
 	for (size_t i = 0; i < count; i++) {

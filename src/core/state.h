@@ -31,7 +31,6 @@
 #include "proto/agent.pb-c.h"
 #include "tree.h"
 
-#define GRES_MAX 16          /* kinds of GRES on one node */
 #define WANT_MAX 8           /* kinds in one request */
 #define JOB_PARTS_MAX 32
 #define NEXT_ID_BLOCK 32

@@ -15,6 +15,7 @@ int mem_parse_printed(const char *text, uint64_t *ret_mb);
 /* One element of a GRES request: "gpu", "gpu:2", "gpu:h100:2", "gres/gpu:2", "gres/gpu=2". */
 struct gres_req { char name[32]; char type[64]; uint64_t count; };
 #define GRES_REQ_MAX 32
+#define GRES_MAX 16          /* entries of GRES on one node */
 /* Comma list -> array. Names with or without the "gres/" prefix; counts may have K, M, G. -ESLURM_INVALID_GRES, err names the element.
  * "none" gives count 0 elements: none at all. */
 int gres_parse(const char *text, struct gres_req *ret, size_t max, size_t *ret_n, struct error *err);
