@@ -131,18 +131,6 @@ uint32_t license_free(const struct core *c, uint32_t name)
 	return l && l->total > l->used ? l->total - l->used : 0;
 }
 
-bool license_room(const struct core *c, const struct lic_wants *l)
-{
-	bool one = !l->n;
-	for (uint32_t i = 0; i < l->n; i++) {
-		bool fits = license_free(c, l->w[i].name) >= l->w[i].count;
-		if (!fits && !l->any)
-			return false;
-		one = one || fits;
-	}
-	return one;
-}
-
 /* --- in the plan --------------------------------------------------------------------------------- */
 
 void license_promised(struct core *c, struct promise *p)
@@ -195,16 +183,16 @@ static uint32_t held_at(struct core *c, uint32_t name, uint64_t ms)
 	return n;
 }
 
+/* j NULL: beside those in use alone. */
 static bool fits(struct core *c, const struct core_job *j, const struct lic_want *w, uint64_t from, uint64_t to)
 {
 	const struct license *l = license_find(c, w->name);
 	uint64_t held = l && from > c->now_ms + 1000 ? held_at(c, w->name, from) : l ? l->used : 0;
-	return l && l->total >= held + license_kept(c, j, w->name, from, to) + w->count;
+	return l && l->total >= held + (j ? license_kept(c, j, w->name, from, to) : 0) + w->count;
 }
 
-bool license_beside(struct core *c, const struct core_job *j, uint64_t from, uint64_t to)
+static bool enough(struct core *c, const struct core_job *j, const struct lic_wants *l, uint64_t from, uint64_t to)
 {
-	const struct lic_wants *l = &j->shape->lic;
 	bool one = !l->n;
 	for (uint32_t i = 0; i < l->n; i++) {
 		bool ok = fits(c, j, &l->w[i], from, to);
@@ -214,6 +202,10 @@ bool license_beside(struct core *c, const struct core_job *j, uint64_t from, uin
 	}
 	return one;
 }
+
+bool license_room(struct core *c, const struct lic_wants *l) { return enough(c, NULL, l, c->now_ms, c->now_ms); }
+
+bool license_beside(struct core *c, const struct core_job *j, uint64_t from, uint64_t to) { return enough(c, j, &j->shape->lic, from, to); }
 
 /* When some of what j wants come back next, after `ms`. UINT64_MAX: nothing is known of that. */
 static uint64_t back_after(const struct core *c, const struct core_job *j, uint64_t ms)
@@ -288,16 +280,20 @@ static void hold(struct core *c, struct core_job *j, uint32_t name, uint32_t cou
 	x->lic[x->lic_n++] = (struct lic_want){ name, count };
 }
 
+static const struct lic_want *first_fit(struct core *c, const struct core_job *j, const struct lic_wants *l, uint64_t to)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (fits(c, j, &l->w[i], c->now_ms, to))
+			return &l->w[i];
+	return NULL;
+}
+
 /* Of alternatives the first that is free and not kept for others, else the first that is free. */
 static const struct lic_want *choose(struct core *c, const struct core_job *j, const struct lic_wants *l)
 {
-	for (uint32_t i = 0; i < l->n; i++)
-		if (fits(c, j, &l->w[i], c->now_ms, c->now_ms + job_length_ms(j)))
-			return &l->w[i];
-	for (uint32_t i = 0; i < l->n; i++)
-		if (license_free(c, l->w[i].name) >= l->w[i].count)
-			return &l->w[i];
-	return NULL;
+	uint64_t to = c->now_ms + job_length_ms(j);
+	const struct lic_want *w = first_fit(c, j, l, to);
+	return w ? w : first_fit(c, NULL, l, to);
 }
 
 static void take(struct core *c, struct core_job *j, const struct lic_wants *l)

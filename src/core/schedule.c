@@ -366,9 +366,8 @@ static void head_unlicensed(struct core *c, struct shape *s, struct core_job *j)
 	unpromised_drop(c, s);
 	promise_drop(c, j);
 	s->dirty = false;
-	s->tried = s->lic_short = true;
-	j->shown = REASON_LICENSES;
-	preempt_for_license(c, j);
+	s->tried = true;
+	head_lacks_license(c, s, j);
 }
 
 /* No room: on CPUs of jobs that can be suspended. Those before it that want the same nodes come first, as always. */

@@ -853,7 +853,7 @@ int license_parse(struct core *c, const char *text, struct lic_wants *ret, struc
 void license_wants_fini(struct lic_wants *l);
 int license_check(const struct core *c, const struct lic_wants *l, struct error *err);
 uint32_t license_free(const struct core *c, uint32_t name);
-bool license_room(const struct core *c, const struct lic_wants *l);
+bool license_room(struct core *c, const struct lic_wants *l);
 void license_promised(struct core *c, struct promise *p);      /* made */
 void license_unpromised(struct core *c, const struct promise *p);  /* dropped */
 /* Of one name, what promises to jobs before j need at some time from `from` to `to` (ms). Of alternatives each counts. */
