@@ -17,22 +17,27 @@ const char *stepid_word(uint32_t id)
 	return NULL;
 }
 
-void stepid_add(struct str *out, uint32_t id)
+void stepid_text(uint32_t id, char *buf, size_t size)
 {
 	const char *word = stepid_word(id);
 	if (word)
-		str_add(out, word);
+		snprintf(buf, size, "%s", word);
 	else
-		str_addf(out, "%u", id);
+		snprintf(buf, size, "%u", id);
+}
+
+void stepid_add(struct str *out, uint32_t id)
+{
+	char text[16];
+	stepid_text(id, text, sizeof text);
+	str_add(out, text);
 }
 
 void stepid_format(uint32_t job_id, uint32_t id, char *buf, size_t size)
 {
-	const char *word = stepid_word(id);
-	if (word)
-		snprintf(buf, size, "%u.%s", job_id, word);
-	else
-		snprintf(buf, size, "%u.%u", job_id, id);
+	char text[16];
+	stepid_text(id, text, sizeof text);
+	snprintf(buf, size, "%u.%s", job_id, text);
 }
 
 bool stepid_of_word(const char *word, uint32_t *ret)

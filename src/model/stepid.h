@@ -13,6 +13,7 @@
 const char *stepid_word(uint32_t id);
 /* Its word or its number. */
 void stepid_add(struct str *out, uint32_t id);
+void stepid_text(uint32_t id, char *buf, size_t size);
 /* "5.batch", "5.0": the name of a step in logs and process titles; cut where size ends. */
 void stepid_format(uint32_t job_id, uint32_t id, char *buf, size_t size);
 /* false: no step is called so. */

@@ -83,15 +83,6 @@ static Pb__StepdEvent *done_of(const struct node_step *st, const char *end)
 	return event;
 }
 
-void steps_word(uint32_t step_id, char *buf, size_t size)
-{
-	const char *word = stepid_word(step_id);
-	if (word)
-		snprintf(buf, size, "%s", word);
-	else
-		snprintf(buf, size, "%u", step_id);
-}
-
 bool steps_of_word(const char *word, uint32_t *ret)
 {
 	char rest;
@@ -155,7 +146,7 @@ static void step_clean(struct node_step *st)
 	char path[4096];
 	char word[16];
 	struct noded *n = st->node;
-	steps_word(st->step_id, word, sizeof word);
+	stepid_text(st->step_id, word, sizeof word);
 	snprintf(path, sizeof path, "%s/end.%u.%u", n->spool, st->job_id, st->step_id); /* SLURM_JOB_END_REASON */
 	(void)unlink(path);
 	if (n->cgroup) {

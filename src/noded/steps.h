@@ -28,8 +28,7 @@ int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err);
 /* At start: connect to the slurmstepds that are alive, report completions nobody has taken. `kill`: end them (slurmd -c). */
 void steps_adopt(struct noded *n, bool kill);
 void steps_order(struct node_step *st, const Pb__StepdOrder *order);
-/* "batch", "extern", "interactive", or its number: the end of its cgroup's name. false: no step is called so. */
-void steps_word(uint32_t step_id, char *buf, size_t size);
+/* Back from stepid_text, which is the end of its cgroup's name. false: no step is called so. */
 bool steps_of_word(const char *word, uint32_t *ret);
 struct node_step *steps_find(struct noded *n, uint32_t job_id, uint32_t step_id);
 /* Does the step belong to a later run of its job than the one an order speaks of? */
