@@ -53,37 +53,41 @@ static int on_entry(const char *path, const struct stat *st, int kind, struct FT
 	return 0;
 }
 
-/* By a grandchild: slurmd does not wait. It follows no links and leaves no file system. */
-static void remove_apart(const char *path)
+/* Follows no links and leaves no file system. */
+static void remove_tree(const char *path) { (void)nftw(path, on_entry, 32, FTW_PHYS | FTW_DEPTH | FTW_MOUNT); }
+
+/* True in a grandchild, for which slurmd does not wait: it ends with _exit. */
+static bool go_apart(void)
 {
 	pid_t pid = fork();
 	if (pid > 0)
 		(void)waitpid(pid, NULL, 0);
 	if (pid)
+		return false;
+	if (fork())
+		_exit(0);
+	return true;
+}
+
+static void remove_apart(const char *path)
+{
+	if (!go_apart())
 		return;
-	if (!fork())
-		(void)nftw(path, on_entry, 32, FTW_PHYS | FTW_DEPTH | FTW_MOUNT);
+	remove_tree(path);
 	_exit(0);
 }
 
 void namespace_remove_as(const char *path, uid_t uid)
 {
 	struct stat st;
-	if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+	if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || !go_apart())
 		return;
-	pid_t pid = fork(), worker;
-	if (pid > 0)
-		(void)waitpid(pid, NULL, 0);
-	if (pid)
-		return;
-	if (fork())
-		_exit(0);
-	worker = fork();
+	pid_t worker = fork();
 	if (!worker) {
 		gid_t none = (gid_t)65534;
 		if (!geteuid() && (setgroups(0, NULL) < 0 || setresgid(none, none, none) < 0 || setresuid(uid, uid, uid) < 0))
 			_exit(1);
-		(void)nftw(path, on_entry, 32, FTW_PHYS | FTW_DEPTH | FTW_MOUNT);
+		remove_tree(path);
 		_exit(0);
 	}
 	if (worker > 0)
