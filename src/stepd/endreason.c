@@ -37,13 +37,12 @@ static int put(const struct step *s, const char *text)
 	return rc;
 }
 
-int endreason_prepare(struct step *s)
+void endreason_prepare(struct step *s)
 {
 	int rc = put(s, "");
 	s->has_endreason = !rc;
 	if (rc)
 		log_error("step %s has no SLURM_JOB_END_REASON: %s", s->name, strerror(-rc));
-	return 0;
 }
 
 void endreason_env(const struct step *s, struct envlist *e)

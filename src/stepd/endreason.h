@@ -5,8 +5,8 @@
 struct envlist;
 struct step;
 typedef struct Pb__EndReason Pb__EndReason;
-/* Makes it, empty. 0 always: a step runs without it where the disk is full, and has no variable then. */
-int endreason_prepare(struct step *s);
+/* Makes it, empty. A step runs without it where the disk is full: its variable then names nothing. */
+void endreason_prepare(struct step *s);
 void endreason_env(const struct step *s, struct envlist *e);
 /* Replaces it whole: whoever reads sees the old or the new. NULL: nothing is known. */
 void endreason_write(struct step *s, const Pb__EndReason *end);

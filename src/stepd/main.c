@@ -205,7 +205,8 @@ int main(int argc, char **argv)
 	bool ready = done_prepare(s) == 0;
 	ready = orders_start(s, CHANNEL) == 0 && ready;
 	contain_create(s);
-	if (!ready || io_connect(s) < 0 || task_prepare(s) < 0 || script_write(s) < 0 || endreason_prepare(s) < 0 || io_prepare(s) < 0 || mpi_prepare(s) < 0 ||
+	endreason_prepare(s);
+	if (!ready || io_connect(s) < 0 || task_prepare(s) < 0 || script_write(s) < 0 || io_prepare(s) < 0 || mpi_prepare(s) < 0 ||
 	    done_begins(s) < 0 || task_launch(s) < 0)
 		launch_failed(s);
 	if (s->launch_error && s->running)
