@@ -15,16 +15,17 @@ void msgview_clear(struct msgview *v)
 bool msgview_read(struct msgview *v, const uint8_t *data, size_t len)
 {
 	struct wire_skim skim;
-	struct wire_field f;
+	struct wire_field unknown;
+	uint32_t number;
+	uint8_t type;
 	v->data = data;
 	v->len = len;
 	memset(v->have, 0, sizeof(v->have));
 	wire_skim_start(&skim, data, len);
-	while (wire_skim_next(&skim, &f)) {
-		if (f.number >= MSGVIEW_MAX)
-			continue;
-		v->f[f.number] = f;
-		v->have[f.number / 64] |= 1ULL << (f.number % 64);
+	while (wire_skim_tag(&skim, &number, &type)) {
+		bool known = number < MSGVIEW_MAX;
+		if (wire_skim_value(&skim, number, type, known ? &v->f[number] : &unknown) && known)
+			v->have[number / 64] |= 1ULL << (number % 64);
 	}
 	return !skim.bad;
 }

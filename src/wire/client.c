@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -194,6 +195,19 @@ static size_t bytes_move(struct wire_client *c, void *to, size_t want)
 	return n;
 }
 
+/* A list of 50,000 jobs takes 11 MB: on huge pages, where the system gives them, it comes without 2,800 page faults. */
+static void *body_alloc(size_t len)
+{
+	size_t huge = 2u << 20;
+	if (len < 2 * huge)
+		return malloc(len);
+	len = (len + huge - 1) / huge * huge;
+	void *body = aligned_alloc(huge, len);
+	if (body)
+		(void)madvise(body, len, MADV_HUGEPAGE);   /* only advice: without it small pages serve */
+	return body;
+}
+
 static int head_take(struct wire_client *c, struct error *err)
 {
 	if (c->in_end - c->in_at < FRAME_HEAD) {
@@ -208,7 +222,7 @@ static int head_take(struct wire_client *c, struct error *err)
 		return client_break(c, rc, err, error_text(rc));
 	if (c->now.head.kind == FRAME_CALL || c->now.head.body_len > WIRE_REPLY_MAX)
 		return client_break(c, ESLURM_PROTOCOL, err, "an answer that is none, or too long");
-	c->now.body = malloc(c->now.head.body_len + 1ul);
+	c->now.body = body_alloc(c->now.head.body_len + 1ul);
 	if (!c->now.body)
 		return client_break(c, ENOMEM, err, "no memory for the answer");
 	c->has_head = true;

@@ -18,6 +18,7 @@
 #include <protobuf-c/protobuf-c.h>
 
 #include "base/error.h"
+#include "wire/skim.h"
 
 enum rpc {
 #define RPC(name, number, req, rsp, who, kib) RPC_##name = number,
@@ -118,8 +119,3 @@ void wire_link_destroy(struct wire_link *l);       /* calls in flight end with -
 /* Unpack with a cap on memory (16 x the size + 1 MiB); NULL when malformed. Freed with protobuf_c_message_free_unpacked(m, NULL). */
 ProtobufCMessage *wire_unpack(const ProtobufCMessageDescriptor *d, const uint8_t *data, size_t len);
 void wire_hash(const void *data, size_t len, uint8_t ret[32]);    /* BLAKE2b-256 */
-/* The one skimming reader: walks the fields of one encoded message without unpacking it. */
-struct wire_field { uint32_t number; uint8_t type; uint64_t value; const uint8_t *data; size_t len; }; /* type: 0 varint 1 64 2 bytes 5 32 */
-struct wire_skim { const uint8_t *at, *end; bool bad; };
-void wire_skim_start(struct wire_skim *s, const uint8_t *data, size_t len);
-bool wire_skim_next(struct wire_skim *s, struct wire_field *ret);  /* false at the end or when malformed (s->bad) */
