@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "noded/events.h"
 #include "noded/jobs.h"
+#include "noded/mute.h"
 #include "noded/namespace.h"
 #include "noded/script.h"
 #include "noded/script_env.h"
@@ -390,6 +391,7 @@ static void terminate_step(struct node_step *st, const Pb__TerminateReq *req)
 	order.has_kill_wait_sec = true;
 	order.kill_wait_sec = req->has_kill_wait_sec ? req->kill_wait_sec : (uint32_t)conf_num(st->node->conf, CONF_KillWait);
 	steps_order(st, &order);
+	mute_watch(st, order.kill_wait_sec);
 }
 
 /* An order may come late (its first answer was lost, it is sent again) and speak of a run before the one that is here now. */

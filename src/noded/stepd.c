@@ -14,6 +14,7 @@
 
 #define RENEW 500              /* steps forked from one zygote */
 #define ANSWER_SECONDS 10      /* a fork takes less than a millisecond; a machine without memory may take long */
+#define AGAIN_SECONDS 2        /* one that has answered before: it may be stopped, and another is started in its place */
 
 static int stepd_exec(struct noded *n, char *const argv[], int channel)
 {
@@ -96,7 +97,8 @@ static int order(struct noded *n, const char *title, const int fds[2], pid_t *re
 		zygote_stop(n);
 		return -EPIPE;
 	}
-	n->zygote_steps++;
+	if (!n->zygote_steps++)
+		(void)setsockopt(n->zygote, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = AGAIN_SECONDS }, sizeof(struct timeval));
 	*ret_pid = answer;
 	return answer < 0 ? answer : 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "noded/jobs.h"
 #include "noded/ping.h"
 #include "noded/cgroup.h"
+#include "noded/mute.h"
 #include "noded/namespace.h"
 #include "noded/stepd.h"
 #include "noded/stat.h"
@@ -23,6 +25,8 @@
 #include "noded/stuck.h"
 
 #define EVENT_MAX (4u << 20)
+#define UNREAD_MAX (1u << 20)
+#define AGAIN_MS 1000          /* one that takes no connections is tried again */
 #define SLOW_MS 5000           /* a slurmstepd just started opens its socket within that time */
 
 struct out_msg { uv_write_t req; uint8_t *data; };
@@ -236,7 +240,7 @@ static void step_told(struct node_step *st, const Pb__StepdEvent *e)
 	memcpy(st->pids, e->pid, e->n_pid * sizeof *st->pids);
 	memcpy(st->tasks, e->task, e->n_task * sizeof *st->tasks);
 	st->n_pids = e->n_pid;
-	st->asked = false;
+	st->asked = st->doubted = false;
 	ping_step_told(st->node);
 	if (first)
 		jobs_step_adopted(st->node, st);
@@ -303,8 +307,13 @@ static uint8_t *message_frame(const ProtobufCMessage *message, size_t *ret_len)
 	return data;
 }
 
+/* Never waits: what slurmstepd does not read now is kept here, up to UNREAD_MAX; then it hangs and further orders are lost on it (mute.h). */
 static void step_send(struct node_step *st, const ProtobufCMessage *message)
 {
+	if (!st->reached || uv_stream_get_write_queue_size((uv_stream_t *)&st->pipe) > UNREAD_MAX) {
+		log_error("slurmstepd of step %u.%d takes no orders", st->job_id, (int)st->step_id);
+		return;
+	}
 	size_t len;
 	struct out_msg *msg = xmalloc(sizeof *msg);
 	msg->data = message_frame(message, &len);
@@ -314,6 +323,14 @@ static void step_send(struct node_step *st, const ProtobufCMessage *message)
 
 void steps_order(struct node_step *st, const Pb__StepdOrder *order) { step_send(st, &order->base); }
 
+static void step_connected(struct node_step *st, int fd)
+{
+	uv_pipe_open(&st->pipe, fd);
+	uv_read_start((uv_stream_t *)&st->pipe, on_alloc, on_read);
+	st->reached = true;
+}
+
+/* fd negative: there is no connection to it yet. */
 static struct node_step *step_add(struct noded *n, int fd, uint32_t job_id, uint32_t step_id)
 {
 	struct node_step *st = xcalloc(1, sizeof *st);
@@ -322,8 +339,8 @@ static struct node_step *step_add(struct noded *n, int fd, uint32_t job_id, uint
 	st->step_id = step_id;
 	uv_pipe_init(&n->loop, &st->pipe, 0);
 	st->pipe.data = st;
-	uv_pipe_open(&st->pipe, fd);
-	uv_read_start((uv_stream_t *)&st->pipe, on_alloc, on_read);
+	if (fd >= 0)
+		step_connected(st, fd);
 	st->next = n->steps;
 	n->steps = st;
 	return st;
@@ -477,20 +494,64 @@ static bool will_is_held(const struct noded *n, uint32_t job_id, uint32_t step_i
 	return held;
 }
 
-static bool adopt_one(struct noded *n, int dir, uint32_t job_id, uint32_t step_id, bool kill)
+/* A descriptor, or -EAGAIN: it is there and takes no connections (it is stopped, and too many wait), or another negative code. Does not wait. */
+static int step_dial(const struct noded *n, uint32_t job_id, uint32_t step_id)
 {
-	char file[48];
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	Pb__StepdOrder order = PB__STEPD_ORDER__INIT;
-	snprintf(file, sizeof file, "step.%u.%u", job_id, step_id);
 	/* By way of the folder's descriptor: a socket's own path may be no longer than 107 bytes. */
-	snprintf(addr.sun_path, sizeof addr.sun_path, "/proc/self/fd/%d/%s", dir, file);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof addr) < 0) {
-		if (fd >= 0)
-			close(fd);
-		return false;
+	int dir = open(n->spool, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	snprintf(addr.sun_path, sizeof addr.sun_path, "/proc/self/fd/%d/step.%u.%u", dir, job_id, step_id);
+	int rc = dir < 0 || fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof addr) < 0 ? -errno : fd;
+	if (dir >= 0)
+		close(dir);
+	if (rc < 0 && fd >= 0)
+		close(fd);
+	return rc;
+}
+
+static void adopt_greet(struct node_step *st, bool kill)
+{
+	Pb__StepdOrder order = PB__STEPD_ORDER__INIT;
+	order.kind = kill ? PB__STEPD_ORDER__KIND__TERMINATE : PB__STEPD_ORDER__KIND__STATUS;
+	log_info("adopted step %u.%d", st->job_id, (int)st->step_id);
+	steps_order(st, &order);
+}
+
+static void on_again(uv_timer_t *timer)
+{
+	struct noded *n = timer->data;
+	bool left = false;
+	for (struct node_step *st = n->steps, *next; st; st = next) {
+		int fd = st->reached ? 0 : step_dial(n, st->job_id, st->step_id);
+		next = st->next;
+		if (fd > 0) {
+			step_connected(st, fd);
+			adopt_greet(st, st->end_by != 0);
+		} else if (fd == -EAGAIN) {
+			left = true;
+		} else if (fd < 0) {
+			step_gone(st);
+		}
 	}
+	if (!left)
+		uv_timer_stop(timer);
+}
+
+static void again_later(struct noded *n)
+{
+	static uv_timer_t timer;
+	if (!timer.data) {
+		uv_timer_init(&n->loop, &timer);
+		timer.data = n;
+	}
+	uv_timer_start(&timer, on_again, AGAIN_MS, AGAIN_MS);
+}
+
+static bool adopt_one(struct noded *n, uint32_t job_id, uint32_t step_id, bool kill)
+{
+	int fd = step_dial(n, job_id, step_id);
+	if (fd < 0 && fd != -EAGAIN)
+		return false;
 	struct node_step *st = step_add(n, fd, job_id, step_id);
 	/* It may end before it answers: what it is must be known already, or its end is taken for that of another run. */
 	Pb__StepdEvent *will = done_read(n, job_id, step_id, ".part");
@@ -499,17 +560,68 @@ static bool adopt_one(struct noded *n, int dir, uint32_t job_id, uint32_t step_i
 		jobs_step_adopted(n, st);
 		pb__stepd_event__free_unpacked(will, NULL);
 	}
-	order.kind = kill ? PB__STEPD_ORDER__KIND__TERMINATE : PB__STEPD_ORDER__KIND__STATUS;
-	log_info("adopted step %u.%d", job_id, (int)step_id);
-	steps_order(st, &order);
+	if (kill)
+		mute_watch(st, 0);
+	if (fd >= 0) {
+		adopt_greet(st, kill);
+	} else {
+		log_error("slurmstepd of step %u.%d takes no connections; it will be tried again", job_id, (int)step_id);
+		again_later(n);
+	}
 	return true;
 }
 
+/* Does this process hold what stands for the step's completion? */
+static bool holds(const char *pid, const struct stat *will)
+{
+	char path[300];
+	struct dirent *e;
+	bool found = false;
+	snprintf(path, sizeof path, "/proc/%s/fd", pid);
+	DIR *d = opendir(path);
+	while (d && !found && (e = readdir(d))) {
+		struct stat st;
+		found = e->d_name[0] != '.' && !fstatat(dirfd(d), e->d_name, &st, 0) && st.st_dev == will->st_dev && st.st_ino == will->st_ino;
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static pid_t holder_find(const struct node_step *st)
+{
+	char path[3072];
+	struct stat will;
+	struct dirent *e;
+	pid_t pid = 0;
+	done_path(st->node, st->job_id, st->step_id, ".part", path, sizeof path);
+	DIR *d = stat(path, &will) ? NULL : opendir("/proc");
+	while (d && !pid && (e = readdir(d)))
+		if (atoi(e->d_name) > 1 && atoi(e->d_name) != getpid() && holds(e->d_name, &will))
+			pid = atoi(e->d_name);
+	if (d)
+		closedir(d);
+	return pid;
+}
+
+pid_t steps_stepd_pid(const struct node_step *st)
+{
+	struct ucred who = { 0 };
+	socklen_t len = sizeof who;
+	uv_os_fd_t fd;
+	if (st->pid)
+		return st->pid;
+	/* Who listened there is who forked the tasks. */
+	if (st->reached && !uv_fileno((const uv_handle_t *)&st->pipe, &fd) && !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) && who.pid)
+		return who.pid;
+	return holder_find(st);
+}
+
 /* A slurmstepd that is there, though it cannot be reached yet: the slurmd before us started it and was killed at once. */
-static void adopt_slow(struct noded *n, int dir, uint32_t job_id, uint32_t step_id, bool kill)
+static void adopt_slow(struct noded *n, uint32_t job_id, uint32_t step_id, bool kill)
 {
 	for (unsigned i = 0; i < SLOW_MS / 10 && will_is_held(n, job_id, step_id); i++) {
-		if (adopt_one(n, dir, job_id, step_id, kill))
+		if (adopt_one(n, job_id, step_id, kill))
 			return;
 		usleep(10000);
 	}
@@ -544,7 +656,7 @@ void steps_adopt(struct noded *n, bool kill)
 	if (!d)
 		return;
 	while ((e = readdir(d)))
-		if (sscanf(e->d_name, "step.%u.%u%1s", &job_id, &step_id, rest) == 2 && !adopt_one(n, dirfd(d), job_id, step_id, kill) &&
+		if (sscanf(e->d_name, "step.%u.%u%1s", &job_id, &step_id, rest) == 2 && !adopt_one(n, job_id, step_id, kill) &&
 		    !will_is_held(n, job_id, step_id)) {
 			log_info("step %u.%d is gone; removing its socket", job_id, (int)step_id);
 			(void)unlinkat(dirfd(d), e->d_name, 0);
@@ -552,7 +664,7 @@ void steps_adopt(struct noded *n, bool kill)
 	rewinddir(d);
 	while ((e = readdir(d)))
 		if (sscanf(e->d_name, "done.%u.%u%7s", &job_id, &step_id, rest) == 3 && !strcmp(rest, ".part") && !steps_find(n, job_id, step_id))
-			adopt_slow(n, dirfd(d), job_id, step_id, kill);
+			adopt_slow(n, job_id, step_id, kill);
 	rewinddir(d);
 	while ((e = readdir(d)))
 		if (sscanf(e->d_name, "done.%u.%u%1s", &job_id, &step_id, rest) == 2 && !steps_find(n, job_id, step_id))
