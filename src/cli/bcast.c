@@ -32,6 +32,9 @@
 
 #define BLOCK_DEFAULT (8u << 20)
 #define LAUNCH_MS 10000
+#define DEAD_MS 30000         /* so long is waited for all nodes together that take no connection, */
+#define DEAD_LEAST_MS 500     /* and then so long for each: the receivers of the others wait for us meanwhile, two minutes at most */
+#define IDLE_MS 30000         /* a node that takes nothing for so long is given up, unless --timeout says otherwise */
 #define READ_MAX 4096
 
 struct target {
@@ -39,6 +42,7 @@ struct target {
 	int fd;                    /* -1: not connected, or over */
 	bool over;
 	int error;                 /* errno it ended with */
+	uint64_t moved_ms;         /* when it last took something */
 	size_t at;                 /* plain: next byte of the file; compressed: next block */
 	uint8_t head[STEPIO_HEAD];
 	size_t head_at, block_left, block_at;
@@ -150,6 +154,13 @@ static int listen_open(struct sending *x)
 	return 0;
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
 static void target_end(struct sending *x, struct target *t, int error)
 {
 	if (t->over)
@@ -164,12 +175,41 @@ static void target_end(struct sending *x, struct target *t, int error)
 		log_error("REQUEST_FILE_BCAST(%s): %s", t->row->name, strerror(error));
 }
 
-/* All nodes are told before any answer is waited for. */
+static void launch_failed(struct sending *x, struct target *t, const char *why)
+{
+	log_error("%s: %s", t->row->name, why);
+	target_end(x, t, ECOMM);
+}
+
+/* Opens a connection to each node and tells it. */
+static void launch_tell(struct sending *x, const Pb__LaunchSpec *m, struct wire_client **call)
+{
+	size_t len = pb__launch_spec__get_packed_size(m);
+	uint8_t *data = xmalloc(len), hash[32];
+	uint64_t dead_ms = 0;
+	pb__launch_spec__pack(m, data);
+	wire_hash(data, len, hash);
+	free(data);
+	for (size_t i = 0; i < x->n; i++) {
+		struct error err = { 0 };
+		const Pb__StepNode *row = x->target[i].row;
+		uint32_t seq;
+		uint64_t begin = now_ms();
+		int wait = dead_ms < DEAD_MS ? LAUNCH_MS : DEAD_LEAST_MS;
+		int rc = wire_client_open(client_auth(x->b->client), row->addr, (uint16_t)row->port, wait, hash, &call[i], &err);
+		dead_ms += rc ? now_ms() - begin : 0;
+		if (!rc)
+			rc = wire_send(call[i], RPC_D_LAUNCH, &m->base, &seq, &err);
+		if (rc)
+			launch_failed(x, &x->target[i], err.line[0] ? err.line : error_text(-rc));
+	}
+}
+
+/* All nodes are told before any answer is waited for; the waiting is one for all. */
 static void launch_all(struct sending *x)
 {
 	Pb__LaunchSpec m = PB__LAUNCH_SPEC__INIT;
 	struct wire_client **call = xcalloc(x->n + 1, sizeof(*call));
-	uint8_t hash[32];
 	m.cred = x->cred->cred;
 	m.io_host = x->host;
 	m.has_io_port = m.has_io_key = m.has_umask = true;
@@ -178,32 +218,17 @@ static void launch_all(struct sending *x)
 	m.io_key.len = sizeof(x->key);
 	m.umask = x->b->umask;
 	m.bcast = &x->b->spec;
-	size_t len = pb__launch_spec__get_packed_size(&m);
-	uint8_t *data = xmalloc(len);
-	pb__launch_spec__pack(&m, data);
-	wire_hash(data, len, hash);
-	free(data);
-	for (size_t i = 0; i < x->n; i++) {
-		struct error err = { 0 };
-		uint32_t seq;
-		int rc = wire_client_open(client_auth(x->b->client), x->target[i].row->addr, (uint16_t)x->target[i].row->port, LAUNCH_MS, hash, &call[i], &err);
-		if (!rc)
-			rc = wire_send(call[i], RPC_D_LAUNCH, &m.base, &seq, &err);
-		if (rc) {
-			log_error("%s: %s", x->target[i].row->name, err.line[0] ? err.line : error_text(-rc));
-			target_end(x, &x->target[i], ECOMM);
-		}
-	}
+	launch_tell(x, &m, call);
+	uint64_t end = now_ms() + LAUNCH_MS;
 	for (size_t i = 0; i < x->n; i++) {
 		struct error err = { 0 };
 		ProtobufCMessage *rsp = NULL;
 		uint32_t seq;
-		int code = 0, rc = x->target[i].over ? 0 : wire_recv(call[i], LAUNCH_MS, &seq, &code, &rsp, &err);
+		uint64_t now = now_ms();
+		int code = 0, rc = x->target[i].over ? 0 : wire_recv(call[i], now < end ? (int)(end - now) : 1, &seq, &code, &rsp, &err);
 		const Pb__LaunchRsp *a = (const Pb__LaunchRsp *)rsp;
-		if (rc < 0 || code < 0 || (a && a->code)) {
-			log_error("%s: %s", x->target[i].row->name, a && a->detail ? a->detail : err.line[0] ? err.line : error_text(rc ? -rc : code ? -code : (int)a->code));
-			target_end(x, &x->target[i], ECOMM);
-		}
+		if (rc < 0 || code < 0 || (a && a->code))
+			launch_failed(x, &x->target[i], a && a->detail ? a->detail : err.line[0] ? err.line : error_text(rc ? -rc : code ? -code : (int)a->code));
 		if (rsp)
 			protobuf_c_message_free_unpacked(rsp, NULL);
 		wire_client_close(call[i]);
@@ -247,6 +272,7 @@ static void hello_take(struct sending *x, int fd)
 	}
 	(void)fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);
 	t->fd = fd;
+	t->moved_ms = now_ms();
 }
 
 /* --- sending ------------------------------------------------------------------------------------------- */
@@ -321,6 +347,8 @@ static int target_write(struct sending *x, struct target *t)
 			t->at += n > 0 ? (size_t)n : 0;
 			t->block_left -= n > 0 ? (size_t)n : 0;
 		}
+		if (n > 0)
+			t->moved_ms = now_ms();
 		if (n < 0 && errno != EINTR)
 			return errno == EAGAIN ? 0 : errno;
 	}
@@ -360,25 +388,37 @@ static void targets_step(struct sending *x, struct pollfd *p, int ready)
 	}
 }
 
+/* Gives up who has taken nothing for too long. Milliseconds until the next one might be given up. */
+static int targets_look(struct sending *x, uint64_t limit)
+{
+	uint64_t now = now_ms(), wait = limit;
+	for (size_t i = 0; i < x->n; i++) {
+		struct target *t = &x->target[i];
+		uint64_t still = now - t->moved_ms;
+		if (!t->over && still >= limit)
+			target_end(x, t, ETIMEDOUT);
+		else if (!t->over && limit - still < wait)
+			wait = limit - still;
+	}
+	return (int)wait + 1;
+}
+
 static void send_all(struct sending *x)
 {
-	int timeout = 1000 * (x->b->timeout_sec ? x->b->timeout_sec : (int)conf_num(client_conf(x->b->client), CONF_MessageTimeout));
+	uint64_t site = 1000 * conf_num(client_conf(x->b->client), CONF_MessageTimeout);
+	uint64_t limit = x->b->timeout_sec ? 1000 * (uint64_t)x->b->timeout_sec : site > IDLE_MS ? site : IDLE_MS;
 	struct pollfd *p = xcalloc(x->n + 1, sizeof(*p));
-	while (x->left) {
+	for (size_t i = 0; i < x->n; i++)
+		x->target[i].moved_ms = now_ms();
+	for (int wait; wait = targets_look(x, limit), x->left;) {
 		p[0] = (struct pollfd){ .fd = x->listen_fd, .events = POLLIN };
 		for (size_t i = 0; i < x->n; i++) {
 			const struct target *t = &x->target[i];
 			p[i + 1] = (struct pollfd){ .fd = t->fd, .events = (short)(POLLIN | (t->end_sent && !t->in_block ? 0 : POLLOUT)) };
 		}
-		int n = poll(p, x->n + 1, timeout > 30000 ? timeout : 30000);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n > 0) {
+		int n = poll(p, x->n + 1, wait);
+		if (n > 0)
 			targets_step(x, p, n);
-			continue;
-		}
-		for (size_t i = 0; i < x->n; i++)
-			target_end(x, &x->target[i], ETIMEDOUT);
 	}
 	free(p);
 }

@@ -150,9 +150,12 @@ static int receive(struct step *s, int fd)
 {
 	const Pb__BcastSpec *b = s->spec->bcast;
 	char *path = bcast_path(b, s->job_id, s->node);
-	if (b->force && unlink(path) < 0 && errno != ENOENT)
-		return -errno;
-	int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0600);
+	int file;
+	do {                               /* on a file system that nodes share, another of them may make it between the two */
+		if (b->force && unlink(path) < 0 && errno != ENOENT)
+			return -errno;
+		file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0600);
+	} while (file < 0 && errno == EEXIST && b->force);
 	if (file < 0)
 		return -errno;
 	int rc = blocks_take(fd, file);

@@ -1,5 +1,7 @@
 """sbcast and srun --bcast: a file onto the nodes of a job."""
 import os
+import signal
+import subprocess
 
 import pytest
 
@@ -78,3 +80,96 @@ def test_srun_bcast(cluster):
     assert len(set(out.splitlines())) == 2 and all("/prog/slurm_bcast_" in x for x in out.splitlines())
     cluster.run("srun --bcast=/tmp/berth-bcast-prog -N1 -n1 hostname")
     assert cluster.run("cmp /tmp/berth-bcast-prog $(readlink -f $(which hostname)); rm -f /tmp/berth-bcast-prog").rc == 0
+
+
+def receivers():
+    found = {}
+    for p in os.listdir("/proc"):
+        try:
+            if p.isdigit() and open(f"/proc/{p}/cmdline").read().startswith("slurmstepd: [sbcast]"):
+                found[os.readlink(f"/proc/{p}/cwd").split("/")[-1]] = int(p)        # the spool of its node
+        except OSError:
+            continue
+    return found
+
+
+def kept(cluster, folder):
+    """The nodes that have the whole file."""
+    return sorted(f.split("_")[-1] for f in os.listdir(f"{cluster.work}/{folder}") if cluster.run(f"cmp large {folder}/{f}", check=False).rc == 0)
+
+
+def begun(cluster, job, folder, options=""):
+    """A sender that has begun and is stopped, and its receivers: a file larger than all buffers is under way."""
+    cluster.run(f"truncate -s 300M large; mkdir -p {folder}; rm -f {folder}/*")
+    sender = subprocess.Popen(["sbcast", *options.split(), "-f", f"-j{job}", "large", f"{folder}/"], cwd=cluster.work, env=cluster.env(), stderr=subprocess.PIPE, text=True)
+    cluster.wait("four receivers", lambda: len(receivers()) == 4)
+    sender.send_signal(signal.SIGSTOP)
+    return sender, receivers()
+
+
+def test_a_receiver_that_stands_still_is_given_up(cluster, job):
+    sender, at = begun(cluster, job, "still", "--timeout=3")
+    os.kill(at["node-2"], signal.SIGSTOP)
+    sender.send_signal(signal.SIGCONT)
+    err = sender.communicate(timeout=60)[1]
+    os.kill(at["node-2"], signal.SIGKILL)
+    assert sender.returncode == 110 and err.splitlines() == ["sbcast: error: REQUEST_FILE_BCAST(node-2): Connection timed out"]
+    assert kept(cluster, "still") == ["node-1", "node-3", "node-4"]
+
+
+def test_a_receiver_that_is_killed_harms_no_other(cluster, job):
+    sender, at = begun(cluster, job, "killed")
+    os.kill(at["node-3"], signal.SIGKILL)
+    sender.send_signal(signal.SIGCONT)
+    err = sender.communicate(timeout=60)[1]
+    assert sender.returncode and err.splitlines() == ["sbcast: error: REQUEST_FILE_BCAST(node-3): Connection reset by peer"]
+    assert kept(cluster, "killed") == ["node-1", "node-2", "node-4"]
+
+
+def test_receivers_end_with_their_sender(cluster, job):
+    sender, at = begun(cluster, job, "alone")
+    sender.kill()
+    sender.wait()
+    cluster.wait("no receiver", lambda: not receivers())
+    assert os.listdir(f"{cluster.work}/alone") == []
+
+
+def slurmd_of(cluster, node):
+    return cluster.out(f"berth status | awk '$1 == \"{node}\" {{ print $3 }}'")
+
+
+def test_a_slurmd_that_is_stopped_or_dead(cluster, job):
+    cluster.run("truncate -s 3M large; mkdir -p dead; rm -f dead/*")
+    pid = slurmd_of(cluster, "node-2")
+    cluster.run(f"kill -STOP {pid}")
+    found = cluster.run(f"sbcast -f -j{job} large dead/", check=False)
+    cluster.run(f"kill -CONT {pid}")
+    assert found.rc and len(found.err.splitlines()) == 2 and "node-2" in found.err, found
+    assert kept(cluster, "dead")[:1] + kept(cluster, "dead")[-2:] == ["node-1", "node-3", "node-4"]
+    cluster.wait("node-2 answers", lambda: cluster.node_state("node-2") in ("mixed", "allocated", "idle"))
+
+
+def test_a_full_disk(cluster):
+    """One node's disk is full: it says so, the others have the file."""
+    if os.geteuid():
+        pytest.skip("needs root")
+    cluster.wait("four nodes", lambda: cluster.out("sinfo -h -p main -t idle,mix,alloc -o %D") == "4")
+    job = cluster.submit("-N4 --wrap 'sleep 1000'")
+    cluster.wait_state(job, "RUNNING")
+    cluster.run("truncate -s 30M large; mkdir -p full; rm -f full/*")
+    pid = slurmd_of(cluster, "node-4")
+    mounted = cluster.run(f"nsenter -t {pid} -m mount -t tmpfs -o size=1m none {cluster.work}/full", check=False)
+    if mounted.rc:
+        pytest.skip("mounting a tmpfs is not permitted here")
+    found = cluster.run(f"sbcast -j{job} large full/", check=False)
+    left = cluster.out(f"nsenter -t {pid} -m ls {cluster.work}/full")
+    cluster.run(f"nsenter -t {pid} -m umount {cluster.work}/full; scancel {job}")
+    assert found.rc == 28 and found.err.splitlines() == ["sbcast: error: REQUEST_FILE_BCAST(node-4): No space left on device"]
+    assert left == "" and kept(cluster, "full") == ["node-1", "node-2", "node-3"]
+
+
+def test_nodes_with_one_file_system_and_force(cluster, job):
+    """All four replace the same file at once; each may find that of another in its way."""
+    for _ in range(5):
+        cluster.run(f"head -c 100000 /dev/urandom > large; sbcast -f -j{job} large same")
+        assert cluster.run("cmp large same").rc == 0
