@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -408,6 +409,7 @@ static void send_all(struct sending *x)
 	uint64_t site = 1000 * conf_num(client_conf(x->b->client), CONF_MessageTimeout);
 	uint64_t limit = x->b->timeout_sec ? 1000 * (uint64_t)x->b->timeout_sec : site > IDLE_MS ? site : IDLE_MS;
 	struct pollfd *p = xcalloc(x->n + 1, sizeof(*p));
+	void (*old)(int) = signal(SIGPIPE, SIG_IGN);       /* sendfile cannot be told to do without */
 	for (size_t i = 0; i < x->n; i++)
 		x->target[i].moved_ms = now_ms();
 	for (int wait; wait = targets_look(x, limit), x->left;) {
@@ -420,6 +422,7 @@ static void send_all(struct sending *x)
 		if (n > 0)
 			targets_step(x, p, n);
 	}
+	signal(SIGPIPE, old);
 	free(p);
 }
 

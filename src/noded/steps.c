@@ -596,9 +596,11 @@ static pid_t holder_find(const struct node_step *st)
 	pid_t pid = 0;
 	done_path(st->node, st->job_id, st->step_id, ".part", path, sizeof path);
 	DIR *d = stat(path, &will) ? NULL : opendir("/proc");
-	while (d && !pid && (e = readdir(d)))
-		if (atoi(e->d_name) > 1 && atoi(e->d_name) != getpid() && holds(e->d_name, &will))
-			pid = atoi(e->d_name);
+	while (d && !pid && (e = readdir(d))) {
+		pid_t at = (pid_t)strtol(e->d_name, NULL, 10);
+		if (at > 1 && at != getpid() && holds(e->d_name, &will))
+			pid = at;
+	}
 	if (d)
 		closedir(d);
 	return pid;
