@@ -52,6 +52,8 @@ void log_set_levels(enum log_level stderr_level, enum log_level file_level)
 	the_log.file_level = the_log.fd < 0 ? LOG_L_QUIET : file_level;
 }
 
+enum log_level log_level_now(void) { return the_log.fd < 0 ? the_log.stderr_level : the_log.file_level; }
+
 bool log_would(enum log_level level)
 {
 	return level <= the_log.stderr_level || level <= the_log.file_level || the_log.sink;

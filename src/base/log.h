@@ -16,6 +16,8 @@ int log_open(const char *path, enum log_level file_level);
 void log_set_prefix(const char *prefix);
 void log_set_levels(enum log_level stderr_level, enum log_level file_level);
 bool log_would(enum log_level level);
+/* The level of the file; of stderr where there is none. */
+enum log_level log_level_now(void);
 /* "info", "debug2", "3" ... ; -EINVAL. */
 int log_level_parse(const char *text, enum log_level *ret);
 const char *log_level_name(enum log_level level);

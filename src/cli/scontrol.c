@@ -62,10 +62,9 @@ static void takeover(struct scontrol *s, int argc, char **argv)
 static void help(struct scontrol *s, int argc, char **argv);
 
 static const struct keyword { const char *name; size_t min; scontrol_fn fn; const char *args, *text; } keywords[] = {
-	{ "abort", 2, NULL, "", "stop the controller and leave a core file" },
 	{ "all", 1, set_flag, "", "show hidden partitions too" },
 	{ "cancel_reboot", 3, scontrol_cancel_reboot, "<nodelist>", "take back a reboot that has not begun" },
-	{ "cluster", 2, NULL, "[<name>]", "ask this cluster" },
+	{ "cluster", 2, scontrol_cluster, "[<name>]", "ask this cluster" },
 	{ "completing", 2, scontrol_completing, "", "show jobs that are completing, and their nodes" },
 	{ "create", 2, scontrol_create, "<SPECIFICATION>", "create a partition or reservation" },
 	{ "delete", 3, scontrol_delete, "<SPECIFICATION>", "delete a partition or reservation" },
@@ -74,19 +73,19 @@ static const struct keyword { const char *name; size_t min; scontrol_fn fn; cons
 	{ "exit", 1, stop, "", "leave the prompt" },
 	{ "fsdampeningfactor", 1, NULL, "<factor>", "set FairShareDampeningFactor" },
 	{ "getaddrs", 4, scontrol_getaddrs, "<nodes>", "addresses of nodes" },
-	{ "getent", 4, NULL, "[<node>]", "users and groups of the steps on this host" },
+	{ "getent", 4, scontrol_getent, "[<node>]", "users and groups of the steps on this host" },
 	{ "help", 2, help, "", "this text" },
 	{ "hide", 2, set_flag, "", "leave hidden partitions out" },
 	{ "hold", 2, scontrol_job_op, "<job_list>", "keep jobs from starting" },
 	{ "holdu", 5, scontrol_job_op, "<job_list>", "keep jobs from starting, as their owner would" },
-	{ "listjobs", 5, NULL, "[<node>]", "jobs on this host" },
-	{ "listpids", 5, NULL, "[<job_id>[.<step>]]", "processes of jobs on this host" },
-	{ "liststeps", 5, NULL, "[<node>]", "steps on this host" },
+	{ "listjobs", 5, scontrol_listjobs, "[<node>]", "jobs on this host" },
+	{ "listpids", 5, scontrol_listpids, "[<job_id>[.<step>]] [<node>]", "processes of jobs on this host" },
+	{ "liststeps", 5, scontrol_liststeps, "[<node>]", "steps on this host" },
 	{ "notify", 1, scontrol_notify, "<job_id> <message>", "write a message to a job's stderr" },
 	{ "oneliner", 1, set_flag, "", "print one line a record" },
-	{ "pidinfo", 3, NULL, "<pid>", "which job a process belongs to" },
+	{ "pidinfo", 3, scontrol_pidinfo, "<pid>", "which job a process belongs to" },
 	{ "ping", 3, scontrol_ping, "", "are the controllers there?" },
-	{ "power", 3, NULL, "{up|down} [ASAP|FORCE] <nodelist>", "power nodes up or down" },
+	{ "power", 3, scontrol_power, "{up|down} [ASAP|FORCE] <nodelist>", "power nodes up or down" },
 	{ "quiet", 4, set_flag, "", "no messages but errors" },
 	{ "quit", 4, stop, "", "leave the prompt" },
 	{ "reboot", 3, scontrol_reboot, "[ASAP] [nextstate=] [reason=] <nodelist>", "reboot nodes when they become idle" },
@@ -95,9 +94,9 @@ static const struct keyword { const char *name; size_t min; scontrol_fn fn; cons
 	{ "requeue", 3, scontrol_job_op, "<job_list>", "put jobs back into the queue" },
 	{ "requeuehold", 8, scontrol_job_op, "<job_list>", "put jobs back into the queue and hold them" },
 	{ "resume", 3, scontrol_job_op, "<job_list>", "go on with suspended jobs" },
-	{ "schedloglevel", 2, NULL, "<level>", "set the scheduler's log level" },
-	{ "setdebug", 4, NULL, "<level>", "set the controller's log level" },
-	{ "setdebugflags", 9, NULL, "[+|-]<flag>", "set the controller's DebugFlags" },
+	{ "schedloglevel", 2, scontrol_schedloglevel, "<level>", "set the scheduler's log level" },
+	{ "setdebug", 4, scontrol_setdebug, "<level> [nodes=<nodes>]", "set the log level of slurmctld, or of slurmds" },
+	{ "setdebugflags", 9, scontrol_setdebugflags, "{+|-}<flag> ...", "set the controller's DebugFlags" },
 	{ "show", 3, scontrol_show, "<ENTITY> [<ID>]", "print the state of an entity, or of all of its kind" },
 	{ "shutdown", 3, scontrol_shutdown, "[slurmctld]", "stop all daemons, or only the controller" },
 	{ "suspend", 2, scontrol_job_op, "<job_list>", "stop running jobs for a while" },
@@ -186,7 +185,7 @@ static void command_run(struct scontrol *s, int argc, char **argv)
 	}
 	else if (!k->fn)
 		scontrol_fail(s, "scontrol: error: %s is not supported yet", k->name);
-	else if ((s->json || s->yaml) && k->fn != scontrol_show && k->fn != scontrol_ping && k->fn != scontrol_why)
+	else if ((s->json || s->yaml) && k->fn != scontrol_show && k->fn != scontrol_ping && k->fn != scontrol_why && k->fn != scontrol_listjobs && k->fn != scontrol_liststeps && k->fn != scontrol_listpids)
 		scontrol_fail(s, "scontrol: error: %s with --json or --yaml is not supported", k->name);
 	else
 		k->fn(s, argc, argv);
@@ -274,7 +273,10 @@ int main(int argc, char **argv)
 	show_start("scontrol");
 	s.argv = show_argv_keep(argc, argv);
 	s.all = getenv("SCONTROL_ALL") != NULL;
-	int first = opt_parse(rows, ROWS, argc, argv, false, scontrol_option, &s, &err);
+	bool flags = false;   /* "setdebugflags -Steps": what follows is no option */
+	for (int i = 1; i < argc; i++)
+		flags = flags || !strcasecmp(argv[i], "setdebugflags");
+	int first = opt_parse(rows, ROWS, argc, argv, flags, scontrol_option, &s, &err);
 	if (first < 0)
 		return show_parse_fail("scontrol", &err);
 	int json = json_parser_check("scontrol", s.json ? s.json : s.yaml);

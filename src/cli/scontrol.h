@@ -53,6 +53,19 @@ void scontrol_cancel_reboot(struct scontrol *s, int argc, char **argv);
 void scontrol_ping(struct scontrol *s, int argc, char **argv);
 void scontrol_reconfigure(struct scontrol *s, int argc, char **argv);
 void scontrol_shutdown(struct scontrol *s, int argc, char **argv);
+/* of the host scontrol runs on (scontrol_local.c) */
+void scontrol_getent(struct scontrol *s, int argc, char **argv);
+void scontrol_listjobs(struct scontrol *s, int argc, char **argv);
+void scontrol_listpids(struct scontrol *s, int argc, char **argv);
+void scontrol_liststeps(struct scontrol *s, int argc, char **argv);
+void scontrol_pidinfo(struct scontrol *s, int argc, char **argv);
+void scontrol_show_slurmd(struct scontrol *s, const char *id);
+/* scontrol_debug.c */
+void scontrol_cluster(struct scontrol *s, int argc, char **argv);
+void scontrol_power(struct scontrol *s, int argc, char **argv);
+void scontrol_schedloglevel(struct scontrol *s, int argc, char **argv);
+void scontrol_setdebug(struct scontrol *s, int argc, char **argv);
+void scontrol_setdebugflags(struct scontrol *s, int argc, char **argv);
 void scontrol_why(struct scontrol *s, int argc, char **argv);
 void scontrol_write(struct scontrol *s, int argc, char **argv);
 void scontrol_errnumstr(struct scontrol *s, int argc, char **argv);

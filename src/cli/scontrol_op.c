@@ -342,10 +342,12 @@ void scontrol_write(struct scontrol *s, int argc, char **argv)
 		scontrol_fail(s, "too few arguments for keyword:%s", argv[0]);
 	else if (!strcasecmp(argv[1], "batch_script"))
 		write_script(s, argc, argv);
+	else if (argc > (!strcasecmp(argv[1], "config") ? 3 : 4))
+		scontrol_fail(s, "too many arguments for keyword:%s", argv[0]);
 	else if (!strcasecmp(argv[1], "config"))
 		write_config(s, argc, argv);
 	else
-		scontrol_fail(s, "invalid keyword: %s: write takes batch_script or config", argv[1]);
+		scontrol_fail(s, "invalid write argument:%s\nscontrol: error: write takes batch_script or config", argv[1]);
 }
 
 void scontrol_errnumstr(struct scontrol *s, int argc, char **argv)

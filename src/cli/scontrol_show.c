@@ -481,12 +481,12 @@ static void show_topology(struct scontrol *s, const char *id) { } /* has argumen
 
 /* Unique prefixes of at least `min` letters are accepted. `fn` NULL: known to the reference, not working yet. */
 static const struct entity { const char *name; size_t min; show_fn fn; } entities[] = {
-	{ "aliases", 1, show_aliases }, { "assoc_mgr", 2, NULL }, { "bbstat", 2, NULL }, { "burstbuffer", 2, show_nothing },
-	{ "config", 1, show_config }, { "daemons", 2, show_daemons }, { "dwstat", 2, NULL }, { "federations", 1, show_nothing },
+	{ "aliases", 1, show_aliases }, { "assoc_mgr", 2, NULL }, { "bbstat", 2, show_nothing }, { "burstbuffer", 2, show_nothing },
+	{ "config", 1, show_config }, { "daemons", 2, show_daemons }, { "dwstat", 2, show_nothing }, { "federations", 1, show_nothing },
 	{ "hostlistsorted", 9, show_hostlist_sorted }, { "hostlist", 5, show_hostlist }, { "hostnames", 5, show_hostnames },
 	{ "jobs", 1, show_job }, { "jobid", 4, show_job }, { "licenses", 2, scontrol_licenses }, { "nodes", 1, show_node },
 	{ "nodename", 5, show_node }, { "partitions", 1, show_part }, { "partitionname", 10, show_part }, { "reservations", 1, scontrol_resv_show },
-	{ "reservationname", 12, scontrol_resv_show }, { "slurmd", 2, NULL }, { "steps", 2, show_step }, { "stepid", 5, show_step },
+	{ "reservationname", 12, scontrol_resv_show }, { "slurmd", 2, scontrol_show_slurmd }, { "steps", 2, show_step }, { "stepid", 5, show_step },
 	{ "topology", 1, show_topology }, { "topoconf", 5, scontrol_topoconf },
 };
 

@@ -1,6 +1,7 @@
 /* scontrol_update.c - update, create and delete: "key=value" words become one request
  * Keys are matched in any case; "key value" in two words and "key+=value" are accepted. What the reference knows and we do not yet is
  * refused by name before anything is sent; the values themselves are judged by the controller. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "base/log.h"
 #include "cli/scontrol.h"
 #include "cli/scontrol_print.h"
+#include "model/stepid.h"
 #include "model/timespec.h"
 #include "proto/controller.pb-c.h"
 
@@ -288,17 +290,24 @@ void scontrol_reboot(struct scontrol *s, int argc, char **argv)
 		scontrol_fail(s, "Invalid state: %s\n Valid states: DOWN, RESUME", next);
 		return;
 	}
-	const char *program = conf_str(client_conf(scontrol_client(s)), CONF_RebootProgram);
-	if (!program || !*program) {
-		scontrol_fail(s, "scontrol: error: RebootProgram isn't defined");
+	if (!nodes) {
+		scontrol_fail(s, "Missing node list. Specify ALL|<NodeList>");
 		return;
 	}
-	node_words(s, nodes ? nodes : "ALL", asap ? "REBOOT_ASAP" : "REBOOT", next, reason, "scontrol_reboot_nodes error:");
+	const char *program = conf_str(client_conf(scontrol_client(s)), CONF_RebootProgram);
+	if (!program || !*program) {
+		scontrol_fail(s, "scontrol: error: RebootProgram isn't defined\nscontrol_reboot_nodes error:Unspecified error");
+		return;
+	}
+	node_words(s, nodes, asap ? "REBOOT_ASAP" : "REBOOT", next, reason, "scontrol_reboot_nodes error:");
 }
 
 void scontrol_cancel_reboot(struct scontrol *s, int argc, char **argv)
 {
-	node_words(s, argc > 1 ? argv[1] : "", "CANCEL_REBOOT", NULL, NULL, "slurm_update error: ");
+	if (argc != 2)
+		scontrol_fail(s, argc < 2 ? "missing argument for keyword:%s" : "too many arguments for keyword:%s", argv[0]);
+	else
+		node_words(s, argv[1], "CANCEL_REBOOT", NULL, NULL, "slurm_update error: ");
 }
 
 static void part_call(struct scontrol *s, struct words *w, bool create, bool remove_it)
@@ -324,7 +333,77 @@ static void part_call(struct scontrol *s, struct words *w, bool create, bool rem
 static const char *const job_names[] = { "JobId", "Job", "JobName" };
 static const char *const node_names[] = { "NodeName", "Node", "Nodes" };
 static const char *const part_names[] = { "PartitionName", "Partition" };
-static const char *const later_names[] = { "StepId", "Step", "SlurmctldDebug" };
+static const char *const step_names[] = { "StepId", "Step" };
+static const char *const debug_names[] = { "SlurmctldDebug" };
+
+/* The ids of all running steps of a job, for "StepId=5". */
+static void step_ids(struct scontrol *s, uint32_t job_id, Pb__JobUpdateReq *req)
+{
+	Pb__StepListReq list = PB__STEP_LIST_REQ__INIT;
+	ProtobufCMessage *msg = NULL;
+	list.has_job_id = true;
+	list.job_id = job_id;
+	if (client_call(scontrol_client(s), RPC_STEP_LIST, &list.base, 0, &msg, NULL) < 0)
+		return;
+	const Pb__StepListRsp *rsp = (const Pb__StepListRsp *)msg;
+	req->id = xcalloc(rsp->n_step + 1, sizeof *req->id);
+	for (size_t i = 0; i < rsp->n_step; i++) {
+		char name[48];
+		stepid_format(rsp->step[i]->job_id, rsp->step[i]->step_id, name, sizeof name);
+		if (!rsp->step[i]->has_end_time)
+			req->id[req->n_id++] = xstrdup(name);
+	}
+	protobuf_c_message_free_unpacked(msg, NULL);
+}
+
+static void update_step(struct scontrol *s, struct words *w)
+{
+	static const char *const step_keys[] = { "TimeLimit" };
+	Pb__JobUpdateReq req = PB__JOB_UPDATE_REQ__INIT;
+	struct error err = { 0 };
+	ProtobufCMessage *msg = NULL;
+	unsigned long long job;
+	int rc = str_to_u64(w->id, 1, UINT32_MAX, &job);
+	uint32_t minutes;
+	if (!isdigit((unsigned char)*w->id) && *w->id != 's') {
+		scontrol_fail(s, "Invalid StepID parameter: %s=%s\nRequest aborted", w->entity, w->id);
+		return;
+	}
+	if (!w->n)
+		scontrol_fail(s, "No changes specified");
+	if (!w->n || !keys_check(s, w, step_keys, 1))
+		return;
+	if (timespec_parse_mins(w->kv[0].value, &minutes, NULL) < 0) {
+		scontrol_fail(s, "scontrol: error: Invalid TimeLimit value");
+		return;
+	}
+	if (!rc) {
+		step_ids(s, (uint32_t)job, &req);
+	} else {
+		req.id = xcalloc(1, sizeof *req.id);
+		req.id[req.n_id++] = xstrdup(w->id);
+	}
+	req.set = w->list;
+	req.n_set = w->n;
+	rc = req.n_id ? client_call(scontrol_client(s), RPC_JOB_UPDATE, &req.base, 0, &msg, &err) : -ESLURM_INVALID_JOB_ID;
+	const Pb__ResultList *list = (const Pb__ResultList *)msg;
+	for (size_t i = 0; rc >= 0 && i < list->n_result; i++)
+		rc = -(int)list->result[i]->code;
+	if (rc < 0)
+		scontrol_fail(s, "slurm_update error: %s", error_text(rc));
+	if (msg)
+		protobuf_c_message_free_unpacked(msg, NULL);
+	for (size_t i = 0; i < req.n_id; i++)
+		free(req.id[i]);
+	free(req.id);
+}
+
+/* "update SlurmctldDebug=debug2", the older way to say "setdebug debug2". */
+static void update_debug(struct scontrol *s, struct words *w)
+{
+	char *argv[] = { w->entity, w->id };
+	scontrol_setdebug(s, 2, argv);
+}
 
 /* "update res=x ...", but not "update job=5 reservationname=x". */
 static bool means_reservation(int argc, char **argv)
@@ -348,8 +427,10 @@ void scontrol_update(struct scontrol *s, int argc, char **argv)
 	} else if (words_parse(s, argc, argv, &w)) {
 		if (entity_take(&w, job_names, 3))
 			update_job(s, &w);
-		else if (entity_take(&w, later_names, 3))
-			scontrol_fail(s, "scontrol: error: update %s is not supported yet", w.entity);
+		else if (entity_take(&w, step_names, 2))
+			update_step(s, &w);
+		else if (entity_take(&w, debug_names, 1))
+			update_debug(s, &w);
 		else if (entity_take(&w, node_names, 2))
 			update_node(s, &w);
 		else if (entity_take(&w, part_names, 2))

@@ -57,7 +57,7 @@ bool conf_controller(const struct conf *c, size_t i, const char **ret_host, cons
 /* Rows of `scontrol show config` in its order: key and value as the reference prints them. */
 struct conf_show_row { char *key, *value; bool cgroup; };
 /* What only slurmctld knows of these rows. */
-struct conf_show_live { uint64_t boot_time; uint32_t next_job_id; };
+struct conf_show_live { uint64_t boot_time; uint32_t next_job_id; const char *level, *debug_flags; };   /* level, debug_flags: instead of those configured */
 size_t conf_show_rows(const struct conf *c, const struct conf_show_live *live, struct conf_show_row **ret);
 void conf_show_free(struct conf_show_row *rows, size_t n);
 /* The files as read, to hand to configless nodes; hash of all. */

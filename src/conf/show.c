@@ -211,6 +211,11 @@ static void show_user(struct show *s, enum conf_key k)
 		row_add(s, k, v);
 }
 
+static void show_ctld_level(struct show *s, enum conf_key k)
+{
+	row_add(s, k, s->live && s->live->level ? s->live->level : conf_str(s->c, k) ? log_level_name((enum log_level)conf_num(s->c, k)) : NULL);
+}
+
 static void show_level(struct show *s, enum conf_key k) { row_add(s, k, conf_str(s->c, k) ? log_level_name((enum log_level)conf_num(s->c, k)) : NULL); }
 
 static void show_hosts(struct show *s, enum conf_key k)
@@ -260,7 +265,7 @@ static const struct { enum conf_key key; void (*fn)(struct show *s, enum conf_ke
 	{ CONF_PrologEpilogTimeout, show_prolog_timeout }, { CONF_JobCompPass, show_null }, { CONF_JobDefaults, show_job_defaults },
 	{ CONF_LogTimeFormat, show_time_format }, { CONF_MaxDBDMsgs, show_max_dbd }, { CONF_MaxNodeCount, show_max_nodes },
 	{ CONF_PriorityFlags, show_priority_flags }, { CONF_PrivateData, show_private }, { CONF_PrologFlags, show_prolog_flags },
-	{ CONF_PropagateResourceLimits, show_rlimits }, { CONF_SlurmUser, show_user }, { CONF_SlurmdUser, show_user }, { CONF_SlurmctldDebug, show_level },
+	{ CONF_PropagateResourceLimits, show_rlimits }, { CONF_SlurmUser, show_user }, { CONF_SlurmdUser, show_user }, { CONF_SlurmctldDebug, show_ctld_level },
 	{ CONF_SlurmdDebug, show_level }, { CONF_SlurmctldSyslogDebug, show_level }, { CONF_SlurmdSyslogDebug, show_level }, { CONF_SlurmctldHost, show_hosts },
 	{ CONF_SuspendTime, show_suspend_time }, { CONF_TaskPlugin, show_task_plugin }, { CONF_TaskPluginParam, show_task_param },
 };
@@ -297,7 +302,7 @@ static void show_span(struct show *s, enum conf_key k)
 
 static void show_words(struct show *s, enum conf_key k, bool upper)
 {
-	const char *v = conf_str(s->c, k);
+	const char *v = k == CONF_DebugFlags && s->live && s->live->debug_flags ? s->live->debug_flags : conf_str(s->c, k);
 	char *words = v ? conf_words_canon(k, v) : NULL;
 	for (char *p = words; upper && p && *p; p++)
 		*p = *p >= 'a' && *p <= 'z' ? (char)(*p - 32) : *p;

@@ -453,6 +453,29 @@ static void update_ids(struct core *c, const struct core_event *ev, uint32_t *id
 	}
 }
 
+/* "5.0": only the time limit of a step can be changed, by its owner too; it counts from the step's start. */
+static int update_step(struct core *c, const struct core_event *ev, const struct selector *s, struct core_job *j, struct error *err)
+{
+	const Pb__JobUpdateReq *q = ev->job_update;
+	struct step *st = j ? step_find(j, s->step) : NULL;
+	uint32_t min = 0;
+	if (!st || st->done)
+		return error_set(err, ESLURM_INVALID_JOB_ID, "no such step runs");
+	if (j->uid != ev->by.uid && !ev->by.oper)
+		return error_set(err, ESLURM_INVALID_USER_ID, "job %u belongs to another user", j->id);
+	for (size_t i = 0; i < q->n_set; i++) {
+		if (strcasecmp(q->set[i]->key, "TimeLimit"))
+			return error_set(err, ESLURM_INVALID_UPDATE, "%s of a step cannot be changed: only TimeLimit can", q->set[i]->key);
+		if (timespec_parse_mins(q->set[i]->value, &min, NULL) < 0 || !min)
+			return error_set(err, ESLURM_INVALID_TIME_LIMIT, "TimeLimit=%s: a time limit is expected", q->set[i]->value);
+		st->time_min = min;
+		st->kill_ms = min == TIME_INFINITE ? 0 : st->start_ms + min * 60000ull;
+		if (st->kill_ms)
+			timer_add(c, st->kill_ms, TIMER_STEP, j->id, st->id);
+	}
+	return 0;
+}
+
 void job_update(struct core *c, const struct core_event *ev)
 {
 	const Pb__JobUpdateReq *q = ev->job_update;
@@ -466,7 +489,9 @@ void job_update(struct core *c, const struct core_event *ev)
 		bool throttle_only = q->n_set == 1 && !strcasecmp(q->set[0]->key, "ArrayTaskThrottle");
 		if (selector_parse(c, q->id[i], &s, &err) >= 0 && selector_jobs(c, &s, true, &id, &n, &err) >= 0 && throttle_only)
 			n = n > 1 ? 1 : n; /* it belongs to the array, whichever record is named */
-		update_ids(c, ev, id, n, s.id, &err, list);
+		if (s.has_step && !err.code)
+			(void)update_step(c, ev, &s, n == 1 ? job_find(c, id[0]) : NULL, &err);
+		update_ids(c, ev, id, s.has_step ? 0 : n, s.id, &err, list);
 		selector_fini(&s);
 		free(id);
 	}

@@ -46,6 +46,9 @@ struct ctld {
 	bool stopping;
 	bool clear_state, ignore_errors, foreground;
 	int verbose;
+	bool has_level;              /* scontrol setdebug: level, until the configuration is read again */
+	uint32_t level;
+	char *debug_flags;           /* scontrol setdebugflags: instead of DebugFlags; NULL: as configured */
 	uint64_t submits, calls, refused;
 	struct call_stats *call_stats; /* rpc.c */
 	struct pass_times { uint64_t n, last_us, max_us, sum_us, last_ms; } pass, plan_pass; /* turns with a quick pass; with one of the planner */

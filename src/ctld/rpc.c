@@ -34,6 +34,7 @@ static const struct handler { rpc_fn fn; bool change; } handlers[] = {
 	[RPC_JOB_DONE] = { rpc_job_done, true },
 	[RPC_ALLOC_INFO] = { rpc_alloc_info, false },
 	[RPC_RECONFIGURE] = { rpc_reconfigure, true },
+	[RPC_LOG_SET] = { rpc_log_set, false },
 	[RPC_SHUTDOWN] = { rpc_shutdown, false },
 	[RPC_DIAG] = { rpc_diag, false },
 	[RPC_CONF_FETCH] = { rpc_conf_fetch, false },

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "ctld/handlers.h"
 #include "ctld/job_item.h"
@@ -315,7 +316,8 @@ void rpc_config_show(struct ctld *d, struct wire_req *req)
 	Pb__ConfigRsp rsp = PB__CONFIG_RSP__INIT;
 	struct conf_show_row *row;
 	rsp.now = ctld_now_ms() / 1000;
-	const struct conf_show_live live = { .boot_time = d->boot_ms / 1000, .next_job_id = next_job_id(d->core) };
+	const struct conf_show_live live = { .boot_time = d->boot_ms / 1000, .next_job_id = next_job_id(d->core),
+		.level = d->has_level ? log_level_name((enum log_level)d->level) : NULL, .debug_flags = d->debug_flags };
 	size_t n = conf_show_rows(d->conf, &live, &row);
 	Pb__KeyValue *kv = xcalloc(n + 1, sizeof *kv);
 	rsp.value = xcalloc(n + 1, sizeof *rsp.value);

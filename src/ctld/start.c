@@ -31,7 +31,7 @@ static const char *log_path(const struct ctld *d) { return d->log_file ? d->log_
 
 void start_log(struct ctld *d)
 {
-	uint64_t level = conf_num(d->conf, CONF_SlurmctldDebug);
+	uint64_t level = d->has_level ? d->level : conf_num(d->conf, CONF_SlurmctldDebug);
 	const char *path = log_path(d);
 	if (level > LOG_L_DEBUG5)
 		level = LOG_L_INFO;
@@ -297,6 +297,9 @@ int ctld_reconfigure(struct ctld *d, struct error *err)
 		log_error("SlurmctldPort changed: it is in force after a restart of slurmctld");
 	conf_destroy(d->conf);
 	d->conf = conf;
+	d->has_level = false;
+	free(d->debug_flags);
+	d->debug_flags = NULL;
 	start_log(d);
 	agent_nodes_changed(d);
 	acct_conf_changed(d);

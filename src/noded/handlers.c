@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -34,6 +35,7 @@ void handlers_reply(struct wire_req *req, int code, const char *detail)
 
 static void h_ping(struct noded *n, struct wire_req *req)
 {
+	n->ctld_time = (uint64_t)time(NULL);
 	ping_start(n, req);
 }
 
@@ -203,6 +205,50 @@ static void h_reboot(struct noded *n, struct wire_req *req)
 	handlers_reply(req, 0, NULL);
 }
 
+static void h_log_set(struct noded *n, struct wire_req *req)
+{
+	const Pb__LogSetReq *m = (const Pb__LogSetReq *)wire_req_msg(req);
+	if (m->has_level && m->level <= LOG_L_DEBUG5) {
+		log_info("level of the log set to %s by uid %u", log_level_name((enum log_level)m->level), wire_req_identity(req)->uid);
+		log_set_levels(n->opt.foreground ? (enum log_level)m->level : LOG_L_ERROR, (enum log_level)m->level);
+	}
+	handlers_reply(req, m->has_level && m->level <= LOG_L_DEBUG5 ? 0 : ESLURM_PROTOCOL, NULL);
+}
+
+/* For scontrol listjobs, liststeps, listpids, getent and show slurmd. */
+static void h_info(struct noded *n, struct wire_req *req)
+{
+	Pb__NodeInfoRsp rsp = PB__NODE_INFO_RSP__INIT;
+	size_t count = 0;
+	for (struct node_step *st = n->steps; st; st = st->next)
+		count += st->known;
+	Pb__NodeStep *step = xcalloc(count + 1, sizeof *step);
+	rsp.step = xcalloc(count + 1, sizeof *rsp.step);
+	for (struct node_step *st = n->steps; st; st = st->next) {
+		Pb__NodeStep *to = &step[rsp.n_step];
+		if (!st->known)
+			continue;
+		pb__node_step__init(to);
+		to->job_id = st->job_id, to->step_id = st->step_id, to->uid = st->uid;
+		rsp.step[rsp.n_step++] = to;
+	}
+	rsp.node = n->name;
+	rsp.version = (char *)BERTH_VERSION;
+	rsp.has_cpus = rsp.has_boards = rsp.has_sockets = rsp.has_cores = rsp.has_threads = rsp.has_memory_mb = rsp.has_tmp_disk_mb = rsp.has_boot_time = true;
+	rsp.cpus = n->hw.cpus, rsp.boards = n->hw.boards, rsp.sockets = n->hw.sockets, rsp.cores = n->hw.cores, rsp.threads = n->hw.threads;
+	rsp.memory_mb = n->hw.memory_mb, rsp.tmp_disk_mb = n->hw.tmp_disk_mb, rsp.boot_time = n->hw.boot_time;
+	rsp.has_ctld_time = n->ctld_time != 0;
+	rsp.ctld_time = n->ctld_time;
+	rsp.has_pid = rsp.has_log_level = true;
+	rsp.pid = (uint32_t)getpid();
+	rsp.log_level = log_level_now();
+	rsp.log_file = noded_log_path(n);
+	wire_reply(req, &rsp.base);
+	free(rsp.log_file);
+	free(rsp.step);
+	free(step);
+}
+
 static void h_reconfig(struct noded *n, struct wire_req *req)
 {
 	struct error err = { 0 };
@@ -227,7 +273,7 @@ static void h_shutdown(struct noded *n, struct wire_req *req)
 static const struct { enum rpc rpc; void (*run)(struct noded *, struct wire_req *); } handlers[] = {
 	{ RPC_D_PING, h_ping }, { RPC_D_BATCH, h_launch }, { RPC_D_LAUNCH, h_launch }, { RPC_D_SIGNAL, h_signal },
 	{ RPC_D_TERMINATE, h_terminate }, { RPC_D_PROLOG, h_prolog }, { RPC_D_SUSPEND, h_suspend }, { RPC_D_NOTIFY, h_notify }, { RPC_D_REBOOT, h_reboot },
-	{ RPC_D_ATTACH, h_attach }, { RPC_D_STAT, stat_start }, { RPC_D_RECONFIG, h_reconfig }, { RPC_D_SHUTDOWN, h_shutdown },
+	{ RPC_D_ATTACH, h_attach }, { RPC_D_STAT, stat_start }, { RPC_D_RECONFIG, h_reconfig }, { RPC_D_LOG_SET, h_log_set }, { RPC_D_INFO, h_info }, { RPC_D_SHUTDOWN, h_shutdown },
 };
 
 void handlers_run(struct wire_req *req, void *arg)

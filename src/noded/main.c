@@ -88,12 +88,17 @@ static void signals_start(struct noded *n)
 	}
 }
 
+char *noded_log_path(const struct noded *n)
+{
+	const char *path = n->opt.log_file ? n->opt.log_file : conf_str(n->conf, CONF_SlurmdLogFile);
+	return path && *path ? conf_expand(n->conf, path, n->name) : NULL;
+}
+
 static void log_setup(struct noded *n)
 {
 	enum log_level level = (enum log_level)conf_num(n->conf, CONF_SlurmdDebug);
-	const char *path = n->opt.log_file ? n->opt.log_file : conf_str(n->conf, CONF_SlurmdLogFile);
 	level = level + (unsigned)n->opt.verbose > LOG_L_DEBUG5 ? LOG_L_DEBUG5 : level + (unsigned)n->opt.verbose;
-	char *full = path && *path ? conf_expand(n->conf, path, n->name) : NULL;
+	char *full = noded_log_path(n);
 	log_set_levels(n->opt.foreground ? level : LOG_L_ERROR, level);
 	int rc = log_open(full, level);
 	if (rc < 0)

@@ -55,7 +55,7 @@ struct noded {
 	struct wire_link *ctld;
 	struct sack *sack;
 	size_t ctld_index;                /* which SlurmctldHost */
-	uint64_t start_time;
+	uint64_t start_time, ctld_time;   /* seconds since the epoch; ctld_time: slurmctld's last call or answer, 0: none yet */
 	bool after_reboot;               /* -b */
 	uint32_t node_index;
 	uid_t slurm_uid;
@@ -71,3 +71,5 @@ struct noded {
 
 /* Read configuration into n->conf and what depends on it. Also at SIGHUP: on failure the old one stays. */
 int noded_load_conf(struct noded *n, struct error *err);
+/* Its log file: the caller's to free; NULL: none. */
+char *noded_log_path(const struct noded *n);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -93,6 +94,7 @@ static void on_answer(int code, const ProtobufCMessage *msg, const char *detail,
 		schedule(n);
 		return;
 	}
+	n->ctld_time = (uint64_t)time(NULL);
 	cred_keys_set(n->creds, rsp->key, rsp->n_key);
 	handlers_keys_known(n);
 	if (!n->registered)

@@ -85,7 +85,7 @@ struct name *name_add(struct play *p, const char *text)
 static const char *selector(struct play *p, const char *text, char *buf, size_t size)
 {
 	char base[256];
-	const char *under = strpbrk(text, "_+");
+	const char *under = strpbrk(text, "_+.");
 	snprintf(base, sizeof base, "%.*s", (int)(under ? under - text : (long)strlen(text)), text);
 	struct name *n = find(p, base);
 	if (!n)
@@ -628,6 +628,8 @@ static void expect_values(struct play *p, const Pb__JobRecord *r, const Pb__JobV
 		expect_num(p, "id", r->job_id);
 	if (opt(p, "mails")) /* so far, of all jobs */
 		expect_num(p, "mails", (uint32_t)p->w.mails);
+	if (opt(p, "terminates")) /* of jobs and steps, so far */
+		expect_num(p, "terminates", (uint32_t)p->w.terminates);
 	if (opt(p, "signals")) { /* sent so far; the last of them */
 		expect_num(p, "signals", (uint32_t)p->w.signals);
 		expect_num(p, "signal", p->w.signal_job == r->job_id ? p->w.signal : 0);

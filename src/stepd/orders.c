@@ -110,8 +110,20 @@ static void figures_send(struct step *s, struct peer *p)
 	event.pid = (uint32_t *)list;
 	event.n_pid = n;
 	event.usage = gather_usage(s, true);
+	Pb__StepTask *task = xcalloc(s->tasks + 1, sizeof *task);
+	event.tasks = xcalloc(s->tasks + 1, sizeof *event.tasks);
+	for (uint32_t i = 0; i < s->tasks; i++)
+		if (s->task[i].pid && !s->task[i].ended) {
+			pb__step_task__init(&task[i]);
+			task[i].pid = (uint32_t)s->task[i].pid;
+			task[i].local = s->task[i].local;
+			task[i].rank = s->task[i].rank;
+			event.tasks[event.n_tasks++] = &task[i];
+		}
 	peer_send(p, &event);
 	pb__step_usage__free_unpacked(event.usage, NULL);
+	free(event.tasks);
+	free(task);
 	free(list);
 }
 

@@ -32,7 +32,7 @@ def jobs(cluster):
     array = cluster.submit("-H -a 1-10 --wrap true")
     running = cluster.submit("-t 10 --mem=10 --wrap 'sleep 600'")
     cluster.wait_state(running, "RUNNING")
-    return {"@J@": array, "@R@": running}
+    return {"@J@": array, "@R@": running, "@N@": cluster.out(f"squeue -h -j {running} -o %N")}
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda c: f"line{c['line']}")
