@@ -135,6 +135,19 @@ int str_to_u64(const char *text, unsigned long long min, unsigned long long max,
 	return 0;
 }
 
+bool str_digits(const char **at, unsigned most, uint64_t *ret)
+{
+	const char *p = *at;
+	uint64_t v = 0;
+	while (*p >= '0' && *p <= '9' && p - *at < most)
+		v = v * 10 + (uint64_t)(*p++ - '0');
+	if (p == *at || (*p >= '0' && *p <= '9'))
+		return false;
+	*at = p;
+	*ret = v;
+	return true;
+}
+
 int str_to_i64(const char *text, long long min, long long max, long long *ret)
 {
 	bool negative = *text == '-';

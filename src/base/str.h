@@ -34,4 +34,6 @@ void str_mask_controls(struct str *s, size_t from);
 char *str_trim(char *s);                           /* in place: white space off both ends */
 /* Whole text as a decimal number within [min, max]. 0 or -EINVAL / -ERANGE. Nothing may follow. */
 int str_to_u64(const char *text, unsigned long long min, unsigned long long max, unsigned long long *ret);
+/* Decimal digits at *at, no more than `most` (< 20) of them: their value, and *at behind them. false (nothing is changed): there are none, or more. */
+bool str_digits(const char **at, unsigned most, uint64_t *ret);
 int str_to_i64(const char *text, long long min, long long max, long long *ret);

@@ -200,18 +200,28 @@ const char *core_node_addr(const struct core *c, uint32_t index, uint16_t *ret_p
 	return c->node[index]->addr;
 }
 
+/* Indexes in use as a list, "" for none; NULL where they are not counted one by one or have no index. Caller frees. */
+static char *gres_used_index(const struct core_node *n, const struct node_gres *e)
+{
+	const uint64_t *dev = n->used + n->cpu_words;
+	if (!e->by_device || e->no_index)
+		return NULL;
+	uint64_t *bits = xcalloc((e->first_index + e->count) / 64 + 1, sizeof *bits);
+	for (uint32_t i = 0; i < e->count; i++)
+		if (dev[(e->bit0 + i) / 64] >> ((e->bit0 + i) % 64) & 1)
+			bits[(e->first_index + i) / 64] |= 1ULL << ((e->first_index + i) % 64);
+	char *text = bits_text(bits, e->first_index + e->count);
+	free(bits);
+	return text;
+}
+
 /* "gpu:h100:2(IDX:0-1),gpu:a100:0(IDX:N/A)" */
 static char *gres_used(const struct core *c, const struct core_node *n)
 {
 	struct str s = STR_INIT;
-	const uint64_t *dev = n->used + n->cpu_words;
 	for (uint32_t g = 0; g < n->gres_n; g++) {
 		const struct node_gres *e = &n->gres[g];
-		uint64_t *bits = xcalloc((e->first_index + e->count) / 64 + 1, sizeof *bits);
-		for (uint32_t i = 0; e->by_device && i < e->count; i++)
-			if (dev[(e->bit0 + i) / 64] >> ((e->bit0 + i) % 64) & 1)
-				bits[(e->first_index + i) / 64] |= 1ULL << ((e->first_index + i) % 64);
-		char *t = e->by_device && !e->no_index ? bits_text(bits, e->first_index + e->count) : NULL;
+		char *t = gres_used_index(n, e);
 		str_add_sep(&s, ",", atom_text(c, e->name));
 		if (e->type)
 			str_addf(&s, ":%s", atom_text(c, e->type));
@@ -219,26 +229,19 @@ static char *gres_used(const struct core *c, const struct core_node *n)
 		if (t)
 			str_addf(&s, "(IDX:%s)", t[0] ? t : "N/A");
 		free(t);
-		free(bits);
 	}
 	return s.len ? str_take(&s) : NULL;
 }
 
 static void node_gres_used(const struct core_node *n, Pb__NodeRecord *m)
 {
-	const uint64_t *dev = n->used + n->cpu_words;
 	for (uint32_t g = 0; g < n->gres_n && g < m->n_gres_list; g++) {
 		const struct node_gres *e = &n->gres[g];
-		uint64_t *bits = xcalloc((e->first_index + e->count) / 64 + 1, sizeof *bits);
-		for (uint32_t i = 0; e->by_device && i < e->count; i++)
-			if (dev[(e->bit0 + i) / 64] >> ((e->bit0 + i) % 64) & 1)
-				bits[(e->first_index + i) / 64] |= 1ULL << ((e->first_index + i) % 64);
-		char *t = e->by_device && !e->no_index ? bits_text(bits, e->first_index + e->count) : NULL;
+		char *t = gres_used_index(n, e);
 		m->gres_list[g]->has_used = true;
 		m->gres_list[g]->used = e->used;
 		xstr_set(&m->gres_list[g]->used_index, t);
 		free(t);
-		free(bits);
 	}
 }
 

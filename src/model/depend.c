@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "model/depend.h"
 
 static const char *const kind_names[] = {
@@ -24,10 +25,8 @@ static int bad(struct error *err, const char *text, const char *at, const char *
 static bool number_read(const char **at, uint32_t *ret)
 {
 	const char *p = *at;
-	uint64_t v = 0;
-	while (*p >= '0' && *p <= '9' && p - *at < 11)
-		v = v * 10 + (uint64_t)(*p++ - '0');
-	if (p == *at || (*p >= '0' && *p <= '9') || v >= UINT32_MAX)
+	uint64_t v;
+	if (!str_digits(&p, 11, &v) || v >= UINT32_MAX)
 		return false;
 	*ret = (uint32_t)v;
 	*at = p;

@@ -47,15 +47,10 @@ static void pattern_fini(struct pattern *p)
 /* Digits at *at -> value and width. */
 static bool number_read(const char **at, uint64_t *ret, int *ret_width)
 {
-	const char *p = *at;
-	uint64_t v = 0;
-	while (is_digit(*p) && p - *at < NUM_DIGITS_MAX)
-		v = v * 10 + (uint64_t)(*p++ - '0');
-	if (p == *at || is_digit(*p))
+	const char *from = *at;
+	if (!str_digits(at, NUM_DIGITS_MAX, ret))
 		return false;
-	*ret = v;
-	*ret_width = (int)(p - *at);
-	*at = p;
+	*ret_width = (int)(*at - from);
 	return true;
 }
 

@@ -9,22 +9,11 @@
 #include "base/str.h"
 #include "model/idset.h"
 
+enum { DIGITS_MAX = 11 };
+
 static int bad(struct error *err, int code, const char *text, const char *at, const char *what)
 {
 	return error_set(err, code, "id list \"%.200s\": %s at position %zu", text, what, (size_t)(at - text) + 1);
-}
-
-static bool number_read(const char **at, uint64_t *ret)
-{
-	const char *p = *at;
-	uint64_t v = 0;
-	while (*p >= '0' && *p <= '9' && p - *at < 11)
-		v = v * 10 + (uint64_t)(*p++ - '0');
-	if (p == *at || (*p >= '0' && *p <= '9'))
-		return false;
-	*at = p;
-	*ret = v;
-	return true;
 }
 
 /* One "a", "a-b" or "a-b:s". */
@@ -33,18 +22,18 @@ static int piece_read(const char *text, const char **at, uint32_t limit, struct 
 	const char *start = *at;
 	uint64_t lo, hi, step = 1;
 
-	if (!number_read(at, &lo))
+	if (!str_digits(at, DIGITS_MAX, &lo))
 		return bad(err, EINVAL, text, *at, "a number is missing or too long");
 	hi = lo;
 	if (**at == '-') {
 		(*at)++;
-		if (!number_read(at, &hi))
+		if (!str_digits(at, DIGITS_MAX, &hi))
 			return bad(err, EINVAL, text, *at, "the end of a range is missing or too long");
 		if (hi < lo)
 			return bad(err, EINVAL, text, start, "a range that runs backwards");
 		if (**at == ':') {
 			(*at)++;
-			if (!number_read(at, &step) || step == 0)
+			if (!str_digits(at, DIGITS_MAX, &step) || step == 0)
 				return bad(err, EINVAL, text, *at, "the step must be a number above 0");
 		}
 	}

@@ -15,24 +15,13 @@
 
 /* --- limits -------------------------------------------------------------------------------------- */
 
+enum { DIGITS_MAX = 11 };
+
 static int limit_bad(struct error *err, const char *text, const char *at)
 {
 	int rc = error_set(err, EINVAL, "invalid time limit \"%.100s\" (position %zu)", text, (size_t)(at - text) + 1);
 	error_hint(err, "Forms: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]], UNLIMITED.");
 	return rc;
-}
-
-static bool field_read(const char **at, uint64_t *ret)
-{
-	const char *p = *at;
-	uint64_t v = 0;
-	while (*p >= '0' && *p <= '9' && p - *at < 11)
-		v = v * 10 + (uint64_t)(*p++ - '0');
-	if (p == *at || (*p >= '0' && *p <= '9'))
-		return false;
-	*at = p;
-	*ret = v;
-	return true;
 }
 
 /* Seconds that each field of a form is worth: [has days][fields - 1]. */
@@ -53,7 +42,7 @@ int timespec_parse_secs(const char *text, uint32_t *ret_sec, struct error *err)
 		return 0;
 	}
 	for (;;) {
-		if (n == 3 || !field_read(&at, &f[n]))
+		if (n == 3 || !str_digits(&at, DIGITS_MAX, &f[n]))
 			return limit_bad(err, text, at);
 		n++;
 		if (*at == '-' && n == 1 && !has_days) {
@@ -149,7 +138,7 @@ static int offset_read(struct when *w, time_t now, time_t *ret, struct error *er
 	if (*w->at != '+' && *w->at != '-')
 		return when_bad(err, w);
 	w->at++;
-	if (!field_read(&w->at, &n))
+	if (!str_digits(&w->at, DIGITS_MAX, &n))
 		return when_bad(err, w);
 	while (isalpha((unsigned char)w->at[len]) && len + 1 < sizeof(unit)) {
 		unit[len] = (char)tolower((unsigned char)w->at[len]);
@@ -219,14 +208,14 @@ static bool clock_read(struct when *w)
 	uint64_t h, m, s = 0;
 	const char *at = w->at;
 
-	if (!field_read(&at, &h) || *at != ':')
+	if (!str_digits(&at, DIGITS_MAX, &h) || *at != ':')
 		return false;
 	at++;
-	if (!field_read(&at, &m))
+	if (!str_digits(&at, DIGITS_MAX, &m))
 		return false;
 	if (*at == ':') {
 		at++;
-		if (!field_read(&at, &s))
+		if (!str_digits(&at, DIGITS_MAX, &s))
 			return false;
 	}
 	while (*at == ' ' && (tolower((unsigned char)at[1]) == 'a' || tolower((unsigned char)at[1]) == 'p'))

@@ -14,25 +14,12 @@
 enum { COUNT_DIGITS_MAX = 15 };
 #define COUNT_MAX 1000000000000000ull   /* so that what is printed can be read again */
 
-static int digits_read(const char **at, uint64_t *ret)
-{
-	const char *p = *at;
-	uint64_t v = 0;
-	while (*p >= '0' && *p <= '9' && p - *at < COUNT_DIGITS_MAX)
-		v = v * 10 + (uint64_t)(*p++ - '0');
-	if (p == *at || (*p >= '0' && *p <= '9'))
-		return -EINVAL;
-	*at = p;
-	*ret = v;
-	return 0;
-}
-
 int mem_parse(const char *text, uint64_t *ret_mb, struct error *err)
 {
 	const char *at = text;
 	uint64_t v;
 
-	if (digits_read(&at, &v) == 0) {
+	if (str_digits(&at, COUNT_DIGITS_MAX, &v)) {
 		char unit = (char)toupper((unsigned char)*at);
 		static const char known[] = "KMGT";
 		if (unit) {
@@ -103,7 +90,7 @@ static int gres_count(const char *text, uint64_t *ret)
 	static const char units[] = "KMGTP";
 	const char *unit;
 
-	if (digits_read(&text, ret) < 0)
+	if (!str_digits(&text, COUNT_DIGITS_MAX, ret))
 		return -EINVAL;
 	if (*text == '\0')
 		return 0;
