@@ -66,12 +66,16 @@ static uint32_t sockets_held(const struct core_node *n, const uint64_t *mine)
 	return found;
 }
 
+static uint32_t tasks_on(const struct core_node *n, const struct request *q, uint32_t cpus)
+{
+	uint32_t used = threads_used(n, q);
+	return (used == n->threads ? cpus : cpus / n->threads * used) / q->cpt;
+}
+
 /* How many tasks could a node take, with these CPUs and devices? */
 static uint32_t room_tasks(const struct core_node *n, const struct request *q, const struct room *r)
 {
-	uint32_t cap = q->d->overcommit ? q->tasks : r->cpus / n->threads * threads_used(n, q) / q->cpt;
-	if (threads_used(n, q) == n->threads && !q->d->overcommit)
-		cap = r->cpus / q->cpt;
+	uint32_t cap = q->d->overcommit ? q->tasks : tasks_on(n, q, r->cpus);
 	for (uint32_t i = 0; i < q->node.n; i++)
 		if (want_there(n, r, &q->node.w[i]) < q->node.w[i].count)
 			return 0;
@@ -411,8 +415,22 @@ static int gres_read(const struct core *c, const struct core_job *j, const Pb__S
 	return 0;
 }
 
-static int request_read(const struct core *c, const struct core_job *j, const Pb__StepDesc *d, uint32_t nodes, struct request *q, struct error *err)
+/* CPUs a task and no number of tasks: as many as the job's CPUs allow on the step's nodes. */
+static uint32_t tasks_by_cpus(const struct core *c, const struct core_job *j, const struct request *q, const uint8_t *must, const uint8_t *not)
 {
+	uint32_t left = q->d->has_min_nodes && q->d->min_nodes ? q->d->min_nodes : q->nodes, sum = 0;
+	for (uint32_t pass = 0; pass < 2; pass++)
+		for (uint32_t i = 0; i < j->alloc->n && left; i++)
+			if (!not[i] && (must[i] != 0) == (pass == 0)) {
+				sum += tasks_on(node_at(c, j, i), q, j->alloc->on[i].cpus);
+				left--;
+			}
+	return sum;
+}
+
+static int request_read(const struct core *c, const struct core_job *j, const Pb__StepDesc *d, const uint8_t *must, const uint8_t *not, struct request *q, struct error *err)
+{
+	uint32_t nodes = nodes_by_default(j, must, not);
 	int r;
 	*q = (struct request){ .d = d, .nodes = nodes, .cpt = d->has_cpus_per_task && d->cpus_per_task ? d->cpus_per_task : 1 };
 	if ((r = gres_read(c, j, d, q, err)) < 0)
@@ -420,6 +438,8 @@ static int request_read(const struct core *c, const struct core_job *j, const Pb
 	q->per_node = d->has_ntasks_per_node ? d->ntasks_per_node : 0;
 	q->exact = d->exact || d->exclusive || (d->has_cpus_per_task && d->cpus_per_task);
 	q->tasks = d->has_num_tasks && d->num_tasks ? d->num_tasks : q->per_node * (d->has_min_nodes ? d->min_nodes : nodes);
+	if (!q->tasks && (d->has_cpus_per_task || (d->tres_per_task && str_starts(d->tres_per_task, "cpu"))))
+		q->tasks = tasks_by_cpus(c, j, q, must, not);
 	if (!q->tasks)
 		q->tasks = d->has_min_nodes && d->min_nodes ? d->min_nodes : nodes;
 	if (!q->exact && d->has_num_tasks && q->per_node && d->has_min_nodes && q->tasks > q->per_node * d->min_nodes)
@@ -467,7 +487,7 @@ int layout_make(struct core *c, const struct core_job *j, struct step *s, const 
 	struct room *room = xcalloc(j->alloc->n + 1, sizeof *room);
 	int r = nodes_wanted(c, j, d, must, not, err);
 	if (r >= 0)
-		r = request_read(c, j, d, nodes_by_default(j, must, not), &q, err);
+		r = request_read(c, j, d, must, not, &q, err);
 	if (r >= 0)
 		r = mem_check(j, d, err);
 	if (r >= 0 && !choose(c, j, &q, must, not, true, room))

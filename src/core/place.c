@@ -46,6 +46,8 @@ static uint32_t need_cpus(const struct core *c, const struct shape *s, const str
 	uint32_t cpus = s->overcommit ? 1 : tasks * s->cpus_per_task, per = s->per_core ? s->per_core : c->params.one_task_per_core;
 	if (gpus * s->cpus_per_gpu > cpus)
 		cpus = gpus * s->cpus_per_gpu;
+	if (!s->tasks_set && !s->per_node && !s->overcommit && cpus < s->min_cpus) /* who counts tasks only chooses nodes by --mincpus */
+		cpus = s->min_cpus;
 	if (s->threads && s->threads < n->threads) /* so many of each core are used, whole cores are taken */
 		cpus = (cpus + s->threads - 1) / s->threads * n->threads;
 	if (per && !s->overcommit && cpus < (tasks + per - 1) / per * n->threads)
