@@ -94,14 +94,12 @@ static void *signal_thread(void *arg)
 		bool granted = atomic_load(&held.granted);
 		if (granted && held.tty && (sig == SIGINT || sig == SIGQUIT))
 			continue; /* typed at the terminal: it is the command's */
-		if (job_id) {
+		if (job_id && !granted && !atomic_exchange(&held.over, true)) {
 			job_kill(job_id);
-			if (!granted) {
-				atomic_store(&held.over, true);
-				say("Job allocation %u has been revoked.", job_id);
-			} else {
-				revoked(job_id);
-			}
+			say("Job allocation %u has been revoked.", job_id);
+		} else if (job_id) {
+			job_kill(job_id);
+			revoked(job_id);
 		}
 		if (!granted) {
 			say("Job aborted due to signal");
@@ -247,7 +245,8 @@ static Pb__AllocInfo *alloc_wait(struct client *c, uint32_t job_id, bool queued)
 		if (queued)
 			say("job %u has been allocated resources", job_id);
 	} else {
-		atomic_store(&held.over, true);
+		while (atomic_exchange(&held.over, true))
+			pause(); /* a signal ended it: its thread says so and ends salloc */
 		fprintf(stderr, "%s: error: Job allocation %u has been revoked.\n", cmd, job_id);
 		if (rsp->detail)
 			fprintf(stderr, "%s: %s\n", cmd, rsp->detail);
@@ -271,8 +270,6 @@ static Pb__AllocInfo *alloc_get(struct client *c, struct jobopt *o)
 	} else {
 		if (!o->quiet)
 			submit_user_msg(cmd, rsp->user_msg);
-		if (o->desc->hold && !rsp->user_msg)
-			say("Job is in held state, pending scheduler release");
 		atomic_store(&held.job_id, rsp->job_id);
 		alloc = rsp->alloc;
 		rsp->alloc = NULL;

@@ -177,7 +177,8 @@ static int job_submit(struct srun *s)
 		return unreachable(&err);
 	if (s->o.test_only)
 		return submit_estimate("srun", rsp);
-	submit_user_msg("srun", rsp->user_msg);
+	if (!s->o.quiet)
+		submit_user_msg("srun", rsp->user_msg);
 	if (rsp->code)
 		return refused(s, "Unable to allocate resources", (int)rsp->code, rsp->detail);
 	s->job_id = rsp->job_id;

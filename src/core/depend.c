@@ -152,8 +152,8 @@ uint32_t depend_wait(struct core *c, struct core_job *j)
 		return REASON_NONE;
 	for (uint32_t i = 0; i < x->dep_n; i++) {
 		struct depend_ref *t = &x->dep[i];
-		if (t->state == TERM_WAITS)
-			t->state = settle(c, j, t);
+		if (t->state == TERM_WAITS && (t->state = settle(c, j, t)) != TERM_WAITS)
+			fx_persist(c, j); /* shown, and still known when the other job is forgotten */
 		met += t->state == TERM_MET;
 		never += t->state == TERM_NEVER;
 		until = t->state == TERM_WAITS && t->until_sec && (!until || t->until_sec < until) ? t->until_sec : until;

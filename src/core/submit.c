@@ -111,12 +111,34 @@ static Pb__SubmitRsp *rsp_new(struct core *c, const struct error *err)
 	return r;
 }
 
+/* Why an allocation that somebody waits for is not there yet, where that is more than nodes in use. */
+static char *waits_for(const struct core_job *j)
+{
+	switch (j->shown) {
+	case REASON_HELD_USER:
+	case REASON_HELD_ADMIN:
+		return (char *)"Job is in held state, pending scheduler release";
+	case REASON_PARTITION_NODE_LIMIT:
+	case REASON_PARTITION_TIME_LIMIT:
+	case REASON_MAX_MEM_PER_LIMIT:
+		return (char *)error_text(ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE);
+	case REASON_PARTITION_DOWN:
+		return (char *)"Partition in DOWN state";
+	case REASON_REQ_NODE_NOT_AVAIL:
+		return (char *)"Required node not available (down, drained or reserved)";
+	default:
+		return NULL;
+	}
+}
+
 static void answer_job(struct core *c, const struct core_event *ev, struct core_job *j, struct error *err)
 {
 	Pb__SubmitRsp *r = rsp_new(c, err);
 	struct arena *a = fx_arena(c);
 	r->has_job_id = true;
 	r->job_id = j->id;
+	if (!j->batch && j->state == PB__JOB_STATE__PENDING)
+		r->user_msg = waits_for(j);
 	if (j->flags & JOBF_CONFIGURING)
 		r->has_configuring = r->configuring = true;
 	else if (j->alloc && j->state == PB__JOB_STATE__RUNNING && !j->batch) {

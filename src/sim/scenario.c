@@ -622,6 +622,8 @@ static void expect_values(struct play *p, const Pb__JobRecord *r, const Pb__JobV
 		expect_text(p, "partition", opt(p, "partition"), r->partition);
 	if (opt(p, "array"))
 		expect_text(p, "array", opt(p, "array"), r->array_tasks);
+	if (opt(p, "left"))
+		expect_text(p, "left", opt(p, "left"), r->dependency_left);
 	if (opt(p, "fail"))
 		expect_text(p, "fail", opt(p, "fail"), r->fail_node);
 	if (opt(p, "id"))

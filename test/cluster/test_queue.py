@@ -1,5 +1,6 @@
 """Arrays, dependencies, times, constraints as users type them (R23-R27, R30)."""
 import os
+import re
 
 CLUSTER = dict(nodes=2, cpus=4, gpus=0)
 
@@ -41,6 +42,7 @@ def test_dependencies(cluster):
     for job in (after_ok, after_any, after_not):
         assert cluster.wait_end(job) == "COMPLETED"
     cluster.wait("never satisfied", lambda: cluster.job(never, "Reason") == "DependencyNeverSatisfied")
+    assert cluster.out(f"squeue -h -j {never} -o '%E|%r'") == f"afterok:{bad}(failed)|DependencyNeverSatisfied"
     cluster.run(f"scancel {never}")
 
 
@@ -124,3 +126,20 @@ def test_exit_code_of_a_cancelled_job(cluster):
     cluster.wait("its end in accounting", lambda: cluster.out(f"sacct -n -P -j {job} -o JobID,State,ExitCode").splitlines()
                  == [f"{job}|CANCELLED by {os.getuid()}|0:0", f"{job}.batch|FAILED|3:0"])
     assert cluster.job(job, "ExitCode") == "3:0"
+
+
+def test_who_waits_is_told_why_and_may_give_up(cluster):
+    """R27: what holds a request back beyond nodes in use is said at once; a signal takes it back, and the words are the reference's."""
+    told = {"-N3": "Requested partition configuration not available now", "-H": "Job is in held state, pending scheduler release"}
+    for option, why in told.items():
+        for command, ends in (("srun", "srun: Job allocation N has been revoked"), ("salloc", "salloc: Job allocation N has been revoked.\nsalloc: Job aborted due to signal")):
+            got = cluster.run(f"{command} {option} true 2> told & pid=$!; while ! grep -q queued told; do sleep 0.05; done; kill $pid; wait $pid; cat told >&2", check=False)
+            pending = "salloc: Pending job allocation N\n" if command == "salloc" else ""
+            assert re.sub(r"\d+", "N", got.err) == f"{command}: {why}\n{pending}{command}: job N queued and waiting for resources\n{ends}\n"
+    cluster.wait("nobody waits", lambda: not cluster.out("squeue -h -o %i"))
+
+
+def test_tasks_of_a_step_that_says_only_cpus(cluster):
+    """R16: srun -c in an allocation that counts no tasks starts as many as the CPUs allow; with -n in the job that many."""
+    for job, step, tasks in (("-N2 --exclusive", "-c2", 4), ("-N2 --exclusive", "-c2 -N1", 2), ("-c4", "-c3", 1), ("-c4", "", 1), ("-c4 -n1", "-c1", 1), ("--mincpus=4", "-c2", 2)):
+        assert cluster.out(f"sbatch -W -o tasks.out {job} --wrap 'srun {step} echo x' >/dev/null; cat tasks.out").split() == ["x"] * tasks, (job, step)
