@@ -170,11 +170,8 @@ int main(int argc, char **argv)
 	d->verbose = o.verbose;
 	if (o.nice && setpriority(PRIO_PROCESS, 0, o.nice))
 		log_error("cannot set the nice value %d: %s", o.nice, strerror(errno));
-	if (o.conf && !d->conf_file)
-		error_set(&err, errno, "configuration file %s: %s", o.conf, strerror(errno));
-	else
-		(void)start_all(d, o.chdir, &err);
-	if (err.code) {
+	int rc = o.conf && !d->conf_file ? error_set(&err, errno, "configuration file %s: %s", o.conf, strerror(errno)) : start_all(d, o.chdir, &err);
+	if (rc) {
 		log_fatal("%s", err.line);
 		if (err.hint[0])
 			log_fatal("%s", err.hint);

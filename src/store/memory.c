@@ -74,7 +74,7 @@ static int memory_scan(struct store *s, enum store_table t, int (*fn)(uint64_t, 
 {
 	struct memory_store *m = (struct memory_store *)s;
 	int rc = 0;
-	for (size_t i = 0; i < m->table[t].n && !rc; i++)
+	for (size_t i = 0; fn && i < m->table[t].n && !rc; i++)
 		rc = fn(m->table[t].rec[i].key, m->table[t].rec[i].data, m->table[t].rec[i].len, arg);
 	return rc;
 }

@@ -3,9 +3,12 @@
  * WAL with synchronous=FULL: one fdatasync a commit, and the commit is on disk when it returns. Two connections: the writer's, and
  * one for readers under a mutex; WAL keeps them out of each other's way. A lock file beside the database keeps a second controller away
  * (it would corrupt nothing, but would serve the same jobs). Network file systems are refused: their locks and syncs promise too little.
- * Schema: table by table (key INTEGER PRIMARY KEY, data BLOB). The version stands in META; the table `migration` keeps for every step
+ * Schema: table by table (key INTEGER PRIMARY KEY, data BLOB, sum INTEGER). sum is a hash of table, key and data: a record that a disk or somebody's hand has
+ * changed is refused by name, not believed. The version stands in META; the table `migration` keeps for every step
  * made the SQL that undoes it, so that an older program can take a newer file back to the version it knows.
- * META notes that the file is open. Then there is a log beside it, also after kill -9; where it is gone, commits are gone, and the file is refused. */
+ * META notes that the file is open. Then there is a log beside it, also after kill -9; where it is gone, commits are gone, and the file is refused.
+ * META counts the commits, and the lock file notes the last one that was acknowledged (written after it, never synced: it may tell too little after a power
+ * cut, never too much). A file that knows fewer has lost some (its log was cut off, or an old copy was put back), and is refused. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,11 +19,13 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+#include <sodium.h>
 #include <sqlite3.h>
 
 #include "base/alloc.h"
 #include "base/daemon.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "store/store_impl.h"
 #include "store/wal.h"
 
@@ -29,6 +34,7 @@
 
 static const char *const table_name[STORE_TABLES] = { "meta", "job", "script", "node", "part", "step", "dbd_queue", "resv" };
 
+#define SUMS 3                  /* the version since which records have sums */
 struct migration { int version; const char *up, *down; };
 static const struct migration migrations[] = {
 	{ 1, "CREATE TABLE job(key INTEGER PRIMARY KEY, data BLOB NOT NULL);"
@@ -39,6 +45,10 @@ static const struct migration migrations[] = {
 	     "CREATE TABLE dbd_queue(key INTEGER PRIMARY KEY, data BLOB NOT NULL);",
 	     "DROP TABLE job; DROP TABLE script; DROP TABLE node; DROP TABLE part; DROP TABLE step; DROP TABLE dbd_queue;" },
 	{ 2, "CREATE TABLE resv(key INTEGER PRIMARY KEY, data BLOB NOT NULL);", "DROP TABLE resv;" },
+#define ADD_SUM(name, number) "ALTER TABLE " name " ADD COLUMN sum INTEGER; UPDATE " name " SET sum=record_sum(" number ",key,data);"
+#define DROP_SUM(name) "ALTER TABLE " name " DROP COLUMN sum;"
+	{ SUMS, ADD_SUM("meta", "0") ADD_SUM("job", "1") ADD_SUM("script", "2") ADD_SUM("node", "3") ADD_SUM("part", "4") ADD_SUM("step", "5") ADD_SUM("dbd_queue", "6")
+	     ADD_SUM("resv", "7"), DROP_SUM("meta") DROP_SUM("job") DROP_SUM("script") DROP_SUM("node") DROP_SUM("part") DROP_SUM("step") DROP_SUM("dbd_queue") DROP_SUM("resv") },
 };
 #define SCHEMA_VERSION ((int)(sizeof migrations / sizeof *migrations))
 
@@ -46,11 +56,38 @@ struct sqlite_store {
 	struct store base;
 	char *path;
 	int lock_fd;
-	bool whole;
+	bool whole, lossy;
+	uint64_t commits;        /* made in this file, ever */
 	sqlite3 *writer, *reader;
 	pthread_mutex_t read_lock;
 	sqlite3_stmt *put[STORE_TABLES], *del[STORE_TABLES], *get[STORE_TABLES], *begin, *commit, *rollback;
 };
+
+/* SipHash, keyed by the record's place, so that a record in another's place is noticed as well. */
+static sqlite3_int64 record_sum(uint64_t table, uint64_t key, const void *data, size_t len)
+{
+	uint64_t place[2] = { table, key };
+	sqlite3_int64 sum;
+	_Static_assert(sizeof place == crypto_shorthash_KEYBYTES && sizeof sum == crypto_shorthash_BYTES, "SipHash-2-4");
+	crypto_shorthash((unsigned char *)&sum, data, len, (const unsigned char *)place);
+	return sum;
+}
+
+/* The same in SQL. */
+static void sql_record_sum(sqlite3_context *c, int n, sqlite3_value **v)
+{
+	(void)n;
+	const void *data = sqlite3_value_blob(v[2]);
+	sqlite3_result_int64(c, record_sum((uint64_t)sqlite3_value_int64(v[0]), (uint64_t)sqlite3_value_int64(v[1]), data ? data : "", (size_t)sqlite3_value_bytes(v[2])));
+}
+
+/* A row of key, data, sum. */
+static bool row_is_whole(sqlite3_stmt *st, enum store_table t)
+{
+	const void *data = sqlite3_column_blob(st, 1);
+	sqlite3_int64 sum = record_sum(t, (uint64_t)sqlite3_column_int64(st, 0), data ? data : "", (size_t)sqlite3_column_bytes(st, 1));
+	return sqlite3_column_type(st, 2) == SQLITE_INTEGER && sqlite3_column_int64(st, 2) == sum;
+}
 
 static int fail(struct sqlite_store *s, sqlite3 *db, struct error *err)
 {
@@ -116,6 +153,7 @@ static int open_connection(struct sqlite_store *s, const char *vfs, sqlite3 **re
 		return fail(s, *ret, err);
 	sqlite3_extended_result_codes(*ret, 0);
 	sqlite3_busy_timeout(*ret, 10000);
+	sqlite3_create_function(*ret, "record_sum", 3, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, sql_record_sum, NULL, NULL);
 	snprintf(sql, sizeof sql, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=%d; PRAGMA cache_size=-8192", WAL_PAGES);
 	return exec(s, *ret, sql, err);
 }
@@ -159,8 +197,8 @@ static int check_whole(struct sqlite_store *s, bool had_log, bool lossy, struct 
 			return error_set(err, EBADMSG, "state file %s was in use when slurmctld ended, and its log %s-wal is gone: jobs that were accepted are missing", s->path, s->path);
 		log_error("the log of state file %s is gone: jobs that were accepted are missing", s->path);
 	}
-	char sql[120];
-	snprintf(sql, sizeof sql, "INSERT OR REPLACE INTO meta VALUES(%d, x'01'); PRAGMA wal_checkpoint(FULL)", STORE_META_OPEN);
+	char sql[160];
+	snprintf(sql, sizeof sql, "INSERT OR REPLACE INTO meta VALUES(%d, x'01', record_sum(0, %d, x'01')); PRAGMA wal_checkpoint(FULL)", STORE_META_OPEN, STORE_META_OPEN);
 	return was_open ? 0 : exec(s, s->writer, sql, err);
 }
 
@@ -183,7 +221,11 @@ static int schema_version(struct sqlite_store *s, int *ret, struct error *err)
 static int note_version(struct sqlite_store *s, int version, struct error *err)
 {
 	char sql[128];
-	snprintf(sql, sizeof sql, "INSERT OR REPLACE INTO meta VALUES(%d, CAST('%d' AS BLOB))", STORE_META_SCHEMA, version);
+	snprintf(sql, sizeof sql, "INSERT OR REPLACE INTO meta(key, data) VALUES(%d, CAST('%d' AS BLOB))", STORE_META_SCHEMA, version);
+	int rc = exec(s, s->writer, sql, err);
+	if (rc || version < SUMS)
+		return rc;
+	snprintf(sql, sizeof sql, "UPDATE meta SET sum=record_sum(0, key, data) WHERE key=%d", STORE_META_SCHEMA);
 	return exec(s, s->writer, sql, err);
 }
 
@@ -235,9 +277,10 @@ out:
 	return rc;
 }
 
-static int prepare(struct sqlite_store *s, sqlite3 *db, sqlite3_stmt **ret, struct error *err, const char *fmt, const char *table)
+/* %s and %d of `fmt`: the table's name, and its number where the name has stood. */
+static int prepare(struct sqlite_store *s, sqlite3 *db, sqlite3_stmt **ret, struct error *err, const char *fmt, int table)
 {
-	char *sql = sqlite3_mprintf(fmt, table);
+	char *sql = sqlite3_mprintf(fmt, table_name[table], table);
 	int rc = sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
 	sqlite3_free(sql);
 	return rc == SQLITE_OK ? 0 : fail(s, db, err);
@@ -247,17 +290,17 @@ static int prepare_all(struct sqlite_store *s, struct error *err)
 {
 	int rc = 0;
 	for (int t = 0; t < STORE_TABLES && !rc; t++) {
-		rc = prepare(s, s->writer, &s->put[t], err, "INSERT INTO %s VALUES(?1,?2) ON CONFLICT(key) DO UPDATE SET data=excluded.data", table_name[t]);
+		rc = prepare(s, s->writer, &s->put[t], err, "INSERT INTO %s VALUES(?1,?2,record_sum(%d,?1,?2)) ON CONFLICT(key) DO UPDATE SET data=excluded.data, sum=excluded.sum", t);
 		if (!rc)
-			rc = prepare(s, s->writer, &s->del[t], err, "DELETE FROM %s WHERE key=?1", table_name[t]);
+			rc = prepare(s, s->writer, &s->del[t], err, "DELETE FROM %s WHERE key=?1", t);
 		if (!rc)
-			rc = prepare(s, s->reader, &s->get[t], err, "SELECT data FROM %s WHERE key=?1", table_name[t]);
+			rc = prepare(s, s->reader, &s->get[t], err, "SELECT key, data, sum FROM %s WHERE key=?1", t);
 	}
 	if (!rc)
-		rc = prepare(s, s->writer, &s->begin, err, "BEGIN IMMEDIATE", NULL);
+		rc = prepare(s, s->writer, &s->begin, err, "BEGIN IMMEDIATE", 0);
 	if (!rc)
-		rc = prepare(s, s->writer, &s->commit, err, "COMMIT", NULL);
-	return rc ? rc : prepare(s, s->writer, &s->rollback, err, "ROLLBACK", NULL);
+		rc = prepare(s, s->writer, &s->commit, err, "COMMIT", 0);
+	return rc ? rc : prepare(s, s->writer, &s->rollback, err, "ROLLBACK", 0);
 }
 
 static int run(sqlite3_stmt *st)
@@ -267,21 +310,63 @@ static int run(sqlite3_stmt *st)
 	return rc;
 }
 
+/* In the lock file: as much is on disk. */
+static void note_commits(const struct sqlite_store *s)
+{
+	char text[32];
+	int n = snprintf(text, sizeof text, "%020llu\n", (unsigned long long)s->commits);
+	if (pwrite(s->lock_fd, text, (size_t)n, 0) != n)
+		log_debug("%s.lock: %s", s->path, strerror(errno));
+}
+
+/* Does the file know all commits that were acknowledged? */
+static int check_commits(struct sqlite_store *s, struct error *err)
+{
+	char text[32] = "";
+	unsigned long long noted = 0;
+	uint64_t own = 0;
+	void *data;
+	size_t len;
+	int rc = s->base.ops->get(&s->base, STORE_META, STORE_META_COMMITS, &data, &len, err);
+	if (!rc) {
+		memcpy(&own, data, len < sizeof own ? len : sizeof own);
+		free(data);
+	} else if (rc != -ENOENT && !s->lossy) {
+		return rc;
+	}
+	if (pread(s->lock_fd, text, 21, 0) != 21 || text[20] != '\n' || (text[20] = 0, str_to_u64(text, 0, UINT64_MAX, &noted)))
+		noted = 0;               /* a file that was copied without it, or of an older version */
+	s->commits = own > noted ? own : noted;
+	if (own >= noted)
+		return 0;
+	if (!s->lossy)
+		return error_set(err, EBADMSG, "state file %s is older than what slurmctld has acknowledged: its last %llu changes are missing (its log was cut off, or an old copy was put back)",
+				 s->path, noted - own);
+	log_error("the last %llu changes of state file %s are missing", noted - own, s->path);
+	return 0;
+}
+
 static int sqlite_commit(struct store *base, const struct store_put *put, size_t n, struct error *err)
 {
 	struct sqlite_store *s = (struct sqlite_store *)base;
+	uint64_t number = s->commits + 1;
+	const struct store_put count = { STORE_META, STORE_META_COMMITS, &number, sizeof number, false };
 	if (run(s->begin) != SQLITE_DONE)
 		return fail(s, s->writer, err);
-	for (size_t i = 0; i < n; i++) {
-		sqlite3_stmt *st = put[i].remove ? s->del[put[i].table] : s->put[put[i].table];
-		sqlite3_bind_int64(st, 1, (sqlite3_int64)put[i].key);
-		if (!put[i].remove)
-			sqlite3_bind_blob64(st, 2, put[i].data ? put[i].data : "", put[i].len, SQLITE_STATIC);
+	for (size_t i = 0; i <= n; i++) {
+		const struct store_put *p = i < n ? &put[i] : &count;
+		sqlite3_stmt *st = p->remove ? s->del[p->table] : s->put[p->table];
+		sqlite3_bind_int64(st, 1, (sqlite3_int64)p->key);
+		if (!p->remove)
+			sqlite3_bind_blob64(st, 2, p->data ? p->data : "", p->len, SQLITE_STATIC);
 		if (run(st) != SQLITE_DONE)
 			goto failed;
 	}
-	if (run(s->commit) == SQLITE_DONE)
+	if (run(s->commit) == SQLITE_DONE) {
+		s->commits = number;
+		note_commits(s);
 		return 0;
+	}
 failed:;
 	int rc = fail(s, s->writer, err);
 	if (!sqlite3_get_autocommit(s->writer))
@@ -289,14 +374,29 @@ failed:;
 	return rc;
 }
 
+/* A record that is not what was written: refused, or with -i taken away. */
+static int damaged(struct sqlite_store *s, enum store_table t, uint64_t key, struct error *err)
+{
+	if (!s->lossy)
+		return error_set(err, EBADMSG, "state file %s: record %llu in table %s is damaged", s->path, (unsigned long long)key, table_name[t]);
+	log_error("state file %s: record %llu in table %s is damaged and left out", s->path, (unsigned long long)key, table_name[t]);
+	sqlite3_bind_int64(s->del[t], 1, (sqlite3_int64)key);
+	if (run(s->del[t]) != SQLITE_DONE)
+		log_error("state file %s: %s", s->path, sqlite3_errmsg(s->writer));
+	return 0;
+}
+
 static int sqlite_scan(struct store *base, enum store_table t, int (*fn)(uint64_t, const void *, size_t, void *), void *arg, struct error *err)
 {
 	struct sqlite_store *s = (struct sqlite_store *)base;
 	sqlite3_stmt *st = NULL;
 	pthread_mutex_lock(&s->read_lock);
-	int rc = prepare(s, s->reader, &st, err, "SELECT key, data FROM %s ORDER BY key", table_name[t]), step = SQLITE_DONE;
+	int rc = prepare(s, s->reader, &st, err, "SELECT key, data, sum FROM %s ORDER BY key", t), step = SQLITE_DONE;
 	while (!rc && (step = sqlite3_step(st)) == SQLITE_ROW)
-		rc = fn((uint64_t)sqlite3_column_int64(st, 0), sqlite3_column_blob(st, 1), (size_t)sqlite3_column_bytes(st, 1), arg);
+		if (row_is_whole(st, t))
+			rc = fn ? fn((uint64_t)sqlite3_column_int64(st, 0), sqlite3_column_blob(st, 1), (size_t)sqlite3_column_bytes(st, 1), arg) : 0;
+		else
+			rc = damaged(s, t, (uint64_t)sqlite3_column_int64(st, 0), err);
 	if (!rc && step != SQLITE_DONE)
 		rc = fail(s, s->reader, err);
 	sqlite3_finalize(st);
@@ -311,9 +411,11 @@ static int sqlite_get(struct store *base, enum store_table t, uint64_t key, void
 	sqlite3_stmt *st = s->get[t];
 	sqlite3_bind_int64(st, 1, (sqlite3_int64)key);
 	int step = sqlite3_step(st), rc = 0;
-	if (step == SQLITE_ROW) {
-		*ret_len = (size_t)sqlite3_column_bytes(st, 0);
-		*ret = xmemdup(sqlite3_column_blob(st, 0), *ret_len);
+	if (step == SQLITE_ROW && !row_is_whole(st, t)) {
+		rc = error_set(err, EBADMSG, "state file %s: record %llu in table %s is damaged", s->path, (unsigned long long)key, table_name[t]);
+	} else if (step == SQLITE_ROW) {
+		*ret_len = (size_t)sqlite3_column_bytes(st, 1);
+		*ret = xmemdup(sqlite3_column_blob(st, 1), *ret_len);
 	} else {
 		rc = step == SQLITE_DONE ? error_set(err, ENOENT, "no record %llu in %s", (unsigned long long)key, table_name[t]) : fail(s, s->reader, err);
 	}
@@ -337,6 +439,10 @@ static void sqlite_close(struct store *base)
 	snprintf(sql, sizeof sql, "DELETE FROM meta WHERE key=%d", STORE_META_OPEN);
 	if (s->whole)                /* closed in order: SQLite takes the log into the file and removes it */
 		(void)exec(s, s->writer, sql, NULL);
+	else if (s->writer)          /* refused: whoever looks into it finds it as it was */
+		sqlite3_db_config(s->writer, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	if (!s->whole && s->reader)
+		sqlite3_db_config(s->reader, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	for (int t = 0; t < STORE_TABLES; t++) {
 		sqlite3_finalize(s->put[t]);
 		sqlite3_finalize(s->del[t]);
@@ -362,6 +468,7 @@ int store_open_sqlite_vfs(const char *path, const char *vfs, size_t log_bytes, b
 	s->base.ops = &sqlite_ops;
 	s->path = xstrdup(path);
 	s->lock_fd = -1;
+	s->lossy = lossy;
 	pthread_mutex_init(&s->read_lock, NULL);
 	int rc = check_file_system(path, err);
 	if (!rc)
@@ -379,6 +486,8 @@ int store_open_sqlite_vfs(const char *path, const char *vfs, size_t log_bytes, b
 		rc = open_connection(s, vfs, &s->reader, err);
 	if (!rc)
 		rc = prepare_all(s, err);
+	if (!rc)
+		rc = check_commits(s, err);
 	if (rc) {
 		sqlite_close(&s->base);
 		return rc;

@@ -174,7 +174,7 @@ static void test_log_lost(void **state)
 	unlink(copy);
 }
 
-/* A newer program left version 3 and how to undo it: this one takes the file back to what it knows, and forward is made once. */
+/* A newer program left version 4 and how to undo it: this one takes the file back to what it knows, and forward is made once. */
 static void test_migrate_back(void **state)
 {
 	struct store *s = open_it();
@@ -186,8 +186,8 @@ static void test_migrate_back(void **state)
 	assert_int_equal(store_commit(s, &p, 1, &err), 0);
 	store_close(s);
 	assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, "ALTER TABLE job ADD COLUMN extra TEXT; INSERT INTO migration(version, down) VALUES(3, 'ALTER TABLE job DROP COLUMN extra');"
-				      "UPDATE meta SET data=CAST('3' AS BLOB) WHERE key=1", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "ALTER TABLE job ADD COLUMN extra TEXT; INSERT INTO migration(version, down) VALUES(4, 'ALTER TABLE job DROP COLUMN extra');"
+				      "UPDATE meta SET data=CAST('4' AS BLOB) WHERE key=1", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(db);
 	s = open_it();
 	assert_int_equal(store_commit(s, &p, 1, &err), 0);
@@ -195,7 +195,7 @@ static void test_migrate_back(void **state)
 	free(data);
 	store_close(s);
 	assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, "UPDATE meta SET data=CAST('4' AS BLOB) WHERE key=1", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "UPDATE meta SET data=CAST('5' AS BLOB) WHERE key=1", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(db);
 	assert_int_equal(store_open_sqlite(file, false, &s, &err), -EBADMSG);
 	assert_non_null(strstr(err.line, "newer"));
