@@ -15,14 +15,15 @@
 #include "cli/sinfo_json.h"
 #include "proto/controller.pb-c.h"
 
-struct record { struct slice name, bytes; };
+struct record { struct slice name, bytes; uint32_t *line, n_line; size_t line_cap; }; /* line: those it is counted on */
 struct records { struct record *at; size_t n, cap; uint8_t *reply; };
 struct lines { struct sinfo_line *at; size_t n, cap; };
 
 static int records_call(struct client *c, enum rpc rpc, const ProtobufCMessage *req, unsigned now, unsigned list, unsigned name, struct records *ret, struct error *err)
 {
-	static struct msgview m;
 	struct show_walk walk;
+	struct wire_skim skim;
+	struct wire_field f = { 0 };
 	const uint8_t *data;
 	size_t len, n;
 	int rc = show_call(c, rpc, req, now, &ret->reply, &len, err);
@@ -30,35 +31,50 @@ static int records_call(struct client *c, enum rpc rpc, const ProtobufCMessage *
 		return rc;
 	ret->n = 0;
 	show_walk_start(&walk, ret->reply, len, list);
-	while (show_walk_next(&walk, &data, &n))
-		if (msgview_read(&m, data, n)) {
-			ret->at = xgrow(ret->at, &ret->cap, ret->n + 1, sizeof(*ret->at));
-			ret->at[ret->n++] = (struct record){ msgview_text(&m, name), { (const char *)data, n } };
-		}
+	while (show_walk_next(&walk, &data, &n)) {
+		wire_skim_start(&skim, data, n);
+		while (wire_skim_next(&skim, &f) && f.number != name)
+			;
+		ret->at = xgrow(ret->at, &ret->cap, ret->n + 1, sizeof(*ret->at));
+		ret->at[ret->n++] = (struct record){ .name = { (const char *)f.data, f.number == name ? f.len : 0 }, .bytes = { (const char *)data, n } };
+	}
 	return 0;
+}
+
+static void records_fini(struct records *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		free(r->at[i].line);
+	free(r->at);
+	free(r->reply);
 }
 
 static int by_name(const void *a, const void *b)
 {
-	const struct slice *x = &(*(const struct record *const *)a)->name, *y = &(*(const struct record *const *)b)->name;
+	const struct slice *x = &(*(struct record *const *)a)->name, *y = &(*(struct record *const *)b)->name;
 	int c = memcmp(x->p, y->p, x->n < y->n ? x->n : y->n);
 	return c ? c : (x->n > y->n) - (x->n < y->n);
 }
 
-/* Index by name, sorted. */
-static const struct record **records_index(const struct records *r)
-{
-	const struct record **index = xcalloc(r->n + 1, sizeof(*index));
-	for (size_t i = 0; i < r->n; i++)
-		index[i] = &r->at[i];
-	qsort(index, r->n, sizeof(*index), by_name);
-	return index;
-}
+/* Nodes by name. Mostly they are asked for in the order in which they came: the one after `last` is looked at first, and they are sorted when that fails. */
+struct index { const struct records *of; struct record **sorted; size_t last; };
 
-static const struct record *record_find(const struct record **index, size_t n, const char *name)
+static struct record *record_find(struct index *x, const char *name)
 {
-	struct record key = { { name, strlen(name) }, { 0 } };
-	const struct record *p = &key, **hit = bsearch(&p, index, n, sizeof(*index), by_name);
+	struct record key = { .name = { name, strlen(name) } }, *p = &key, **hit;
+	size_t n = x->of->n, next = x->last + 1 < n ? x->last + 1 : 0;
+	if (n && slice_is(x->of->at[next].name, name)) {
+		x->last = next;
+		return &x->of->at[next];
+	}
+	if (!x->sorted) {
+		x->sorted = xcalloc(n + 1, sizeof(struct record *));
+		for (size_t i = 0; i < n; i++)
+			x->sorted[i] = &x->of->at[i];
+		qsort(x->sorted, n, sizeof(struct record *), by_name);
+	}
+	if ((hit = bsearch(&p, x->sorted, n, sizeof(struct record *), by_name)))
+		x->last = (size_t)(*hit - x->of->at);
 	return hit ? *hit : NULL;
 }
 
@@ -100,9 +116,20 @@ static bool node_wanted(const struct sinfo *q, const struct msgview *m, const ch
 	return (!q->nodes || hostlist_find(&q->want, name) >= 0) && sinfo_state_passes(q, m);
 }
 
-struct build { const struct sinfo *q; const struct table *t; const struct records *nodes; const struct record **index; struct lines lines; struct str key; };
+struct build { const struct sinfo *q; const struct table *t; struct index index; struct lines lines; struct str key; };
 
-static void node_place(struct build *b, const struct record *node, struct sinfo_line *probe, const char *name)
+/* A node is counted once on a line, of however many partitions. */
+static bool counted_on(struct record *node, uint32_t line)
+{
+	for (uint32_t i = 0; i < node->n_line; i++)
+		if (node->line[i] == line)
+			return true;
+	node->line = xgrow(node->line, &node->line_cap, node->n_line + 1, sizeof(*node->line));
+	node->line[node->n_line++] = line;
+	return false;
+}
+
+static void node_place(struct build *b, struct record *node, struct sinfo_line *probe, const char *name)
 {
 	static struct msgview m;
 	(void)msgview_read(&m, (const uint8_t *)node->bytes.p, node->bytes.n);
@@ -116,10 +143,8 @@ static void node_place(struct build *b, const struct record *node, struct sinfo_
 	if (b->q->node_form)
 		str_addf(&b->key, "%u\1%s", probe->part_index, name);
 	struct sinfo_line *l = line_for(&b->lines, &b->key, probe, b->q->node_form);
-	if (!l->n_nodes || l->part_index == probe->part_index || hostlist_find(&l->names, name) < 0) {
-		(void)msgview_read(&m, (const uint8_t *)node->bytes.p, node->bytes.n);
+	if (!counted_on(node, (uint32_t)(l - b->lines.at)))
 		sinfo_line_add(l, &m, node->bytes);
-	}
 	probe->n_nodes++;
 }
 
@@ -145,7 +170,7 @@ static void part_place(struct build *b, const struct record *part, uint32_t inde
 		(void)hostlist_add(&names, text, NULL);
 	free(text);
 	for (size_t i = 0; i < names.count; i++) {
-		const struct record *node = record_find(b->index, b->nodes->n, names.name[i]);
+		struct record *node = record_find(&b->index, names.name[i]);
 		if (node)
 			node_place(b, node, &probe, names.name[i]);
 	}
@@ -249,7 +274,7 @@ static int round_print(const struct sinfo *q, struct client *c)
 		table_header(&t, &head);
 	}
 	out_flush(&head);
-	struct build b = { .q = q, .t = &t, .nodes = &nodes, .index = records_index(&nodes), .key = STR_INIT };
+	struct build b = { .q = q, .t = &t, .index = { .of = &nodes }, .key = STR_INIT };
 	for (size_t i = 0; i < parts.n; i++)
 		part_place(&b, &parts.at[i], (uint32_t)i);
 	if (sinfo_is_json(q))
@@ -261,13 +286,11 @@ static int round_print(const struct sinfo *q, struct client *c)
 	}
 	str_fini(&head);
 	str_fini(&b.key);
-	free(b.index);
+	free(b.index.sorted);
 	table_fini(&t);
 	sinfo_views_forget();
-	free(nodes.at);
-	free(nodes.reply);
-	free(parts.at);
-	free(parts.reply);
+	records_fini(&nodes);
+	records_fini(&parts);
 	return 0;
 }
 

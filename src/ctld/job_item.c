@@ -88,6 +88,15 @@ void item_add(struct item_buf *b, const uint8_t *record, size_t len, const Pb__J
 		free(tmp);
 }
 
+void item_add_plain(struct item_buf *b, unsigned number, const uint8_t *record, size_t len)
+{
+	uint8_t *at = reserve(b, 1 + VARINT_MAX + len);
+	*at++ = TAG(number, BYTES);
+	at = put_varint(at, len);
+	memcpy(at, record, len);
+	b->len = (size_t)(at + len - b->data);
+}
+
 void item_end(struct item_buf *b, uint64_t now, uint32_t code)
 {
 	uint8_t *at = reserve(b, 2 * (1 + VARINT_MAX));

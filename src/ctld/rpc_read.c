@@ -236,38 +236,43 @@ void rpc_step_layout(struct ctld *d, struct wire_req *req)
 		pb__step_layout__free_unpacked(rsp.layout, NULL);
 }
 
+/* One at a time: a hundred thousand records at once cost more in memory than in work. */
+static void add_node(struct ctld *d, struct item_buf *b, uint32_t index, struct item_buf *room)
+{
+	Pb__NodeRecord *r = core_node_record(d->core, index);
+	size_t len = pb__node_record__get_packed_size(r);
+	room->data = xgrow(room->data, &room->cap, len, 1);
+	pb__node_record__pack(r, room->data);
+	item_add_plain(b, 1, room->data, len); /* NodeListRsp.node */
+	pb__node_record__free_unpacked(r, NULL);
+}
+
 void rpc_node_list(struct ctld *d, struct wire_req *req)
 {
 	const Pb__NodeListReq *m = (const Pb__NodeListReq *)wire_req_msg(req);
-	Pb__NodeListRsp rsp = PB__NODE_LIST_RSP__INIT;
 	struct hostlist hl = HOSTLIST_INIT;
+	struct item_buf b = { 0 }, room = { 0 };
 	struct error err;
-	size_t total = core_node_count(d->core);
+	bool named = m->nodes && *m->nodes;
 	if (reply_is_private(d, req, "nodes")) {
 		wire_reply_error(req, ESLURM_ACCESS_DENIED, NULL);
 		return;
 	}
-	if (m->nodes && *m->nodes && hostlist_add(&hl, m->nodes, &err)) {
+	if (named && hostlist_add(&hl, m->nodes, &err)) {
 		wire_reply_error(req, ESLURM_INVALID_NODE_NAME, err.line);
 		return;
 	}
-	rsp.node = xcalloc((m->nodes && *m->nodes ? hl.count : total) + 1, sizeof *rsp.node);
 	for (size_t i = 0; i < hl.count; i++) {
 		int at = core_node_find(d->core, hl.name[i]);
 		if (at >= 0)
-			rsp.node[rsp.n_node++] = core_node_record(d->core, (uint32_t)at);
+			add_node(d, &b, (uint32_t)at, &room);
 	}
-	for (size_t i = 0; !(m->nodes && *m->nodes) && i < total; i++)
-		rsp.node[rsp.n_node++] = core_node_record(d->core, (uint32_t)i);
-	if (hl.count && !rsp.n_node) {
-		rsp.has_code = true;
-		rsp.code = ESLURM_INVALID_NODE_NAME;
-	}
-	rsp.now = ctld_now_ms() / 1000;
-	wire_reply(req, &rsp.base);
-	for (size_t i = 0; i < rsp.n_node; i++)
-		pb__node_record__free_unpacked(rsp.node[i], NULL);
-	free(rsp.node);
+	for (size_t i = 0; !named && i < core_node_count(d->core); i++)
+		add_node(d, &b, (uint32_t)i, &room);
+	item_end(&b, ctld_now_ms() / 1000, hl.count && !b.len ? ESLURM_INVALID_NODE_NAME : 0);
+	struct wire_piece piece = { b.data, b.len };
+	wire_reply_pieces(req, &piece, 1, free, b.data);
+	free(room.data);
 	hostlist_fini(&hl);
 }
 
