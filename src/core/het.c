@@ -8,6 +8,7 @@
 #include "core/reserve.h"
 
 #define PROMISE_ROUNDS 16
+#define PLACE_ROUNDS 4         /* orders in which the components are placed */
 
 void het_enter(struct core *c, struct core_job *j, uint32_t id, uint32_t at)
 {
@@ -161,23 +162,53 @@ static struct alloc *place_promised(struct core *c, struct core_job *m, struct c
 	return a;
 }
 
-/* One after the other, each beside those before it; as_promised: exactly what the plan gives them. */
-static bool place_all(struct core *c, struct het *h, bool as_promised)
+/* One after the other in this order, each beside those before it; *ret_failed: index in the order of the first without room. */
+static bool place_in_order(struct core *c, struct het *h, const uint32_t *order, bool as_promised, uint32_t *ret_failed)
 {
 	uint32_t n = 0;
 	forget_places(h);
 	for (; n < h->n; n++) {
-		struct core_job *m = het_job(c, h, n);
-		h->alloc[n] = as_promised ? place_promised(c, m, &h->part[n]) : place_one(c, m, m->time_min, &h->part[n]);
-		if (!h->alloc[n])
+		uint32_t k = order[n];
+		struct core_job *m = het_job(c, h, k);
+		h->alloc[k] = as_promised ? place_promised(c, m, &h->part[k]) : place_one(c, m, m->time_min, &h->part[k]);
+		if (!h->alloc[k])
 			break;
-		try_hold(c, m, h->alloc[n], h->part[n]);
+		try_hold(c, m, h->alloc[k], h->part[k]);
 	}
 	for (uint32_t i = n; i-- > 0;)
-		try_release(c, het_job(c, h, i));
+		try_release(c, het_job(c, h, order[i]));
 	if (n < h->n)
 		forget_places(h);
+	*ret_failed = n;
 	return n == h->n;
+}
+
+/* Where those before it leave no room to one, it chooses first. as_promised: exactly what the plan gives them. */
+static bool place_all(struct core *c, struct het *h, bool as_promised)
+{
+	uint32_t order[HET_MAX], failed;
+	for (uint32_t i = 0; i < h->n; i++)
+		order[i] = i;
+	for (uint32_t round = 0; round < PLACE_ROUNDS; round++) {
+		if (place_in_order(c, h, order, as_promised, &failed))
+			return true;
+		if (!failed || as_promised)
+			return false;
+		uint32_t first = order[failed];
+		memmove(order + 1, order, failed * sizeof *order);
+		order[0] = first;
+	}
+	return false;
+}
+
+bool het_wants_licenses(const struct core *c, const struct core_job *lead)
+{
+	for (uint32_t i = 1; lead->het && i < lead->het->n; i++) {
+		const struct core_job *m = het_job(c, lead->het, i);
+		if (m && m->shape->lic.n)
+			return true;
+	}
+	return false;
 }
 
 /* All nodes as if nothing were on them, and back. Of reservations and licenses in use nothing is left either. */

@@ -218,6 +218,7 @@ static void head_failed(struct core *c, struct shape *s, struct core_job *j, boo
 	s->dirty = false;
 	s->behind = !passed;
 	s->tried = true;
+	s->lic_short = het_wants_licenses(c, j); /* which of them was short of what is not known here */
 	s->resv_shown = 0;
 	if (required_away(c, s) || resv_keeps_away(c, s, j))
 		j->shown = REASON_REQ_NODE_NOT_AVAIL;

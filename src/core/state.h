@@ -909,6 +909,7 @@ void het_clean(struct core *c, const struct core_job *j);
 void het_restored(struct core *c);
 void het_queue(struct core *c, struct het *h);
 struct alloc *het_place(struct core *c, struct core_job *lead, struct core_part **ret_part);
+bool het_wants_licenses(const struct core *c, const struct core_job *lead);   /* any of the others does */
 void het_start(struct core *c, struct core_job *j, struct core_part *p, struct alloc *a);
 void het_ended(struct core *c, struct core_job *j);
 bool het_requeue(struct core *c, struct core_job *j, bool hold, uint32_t flags, uint32_t delay_sec);

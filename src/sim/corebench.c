@@ -1,5 +1,5 @@
 /* corebench.c - what the core alone costs: submissions, cancels, ends and starts, memory a pending job
- * Prints "name value unit" lines, in CPU time of this process. Usage: corebench [queue] [flow] [burst] [full] [restart] [growth]; without words all but the last */
+ * Prints "name value unit" lines, in CPU time of this process. Usage: corebench [queue] [flow] [burst] [full] [huge] [restart] [growth]; without words all but the last */
 #include <malloc.h>
 #include <math.h>
 #include <stdio.h>
@@ -249,6 +249,29 @@ static uint32_t mixed(struct bench *b, uint32_t i, uint32_t nodes, uint32_t gpus
 	return 0;
 }
 
+/* Whole nodes. */
+static void whole(struct bench *b, uint32_t i, uint32_t nodes, uint32_t minutes)
+{
+	Pb__JobDesc d = PB__JOB_DESC__INIT;
+	struct core_event ev = { .type = EV_SUBMIT, .token = 1, .by = { .uid = 1000 + i % 50, .gid = 1000, .user = "alice", .group = "users" } };
+	d.name = (char *)"whole";
+	d.has_min_nodes = d.has_time_limit_min = d.has_batch = d.batch = true;
+	d.min_nodes = nodes;
+	d.time_limit_min = minutes;
+	d.exclusive = (char *)"node";
+	ev.submit.desc = &d;
+	step(b, &ev);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+enum { SIZES = 12 };
+static const uint32_t size[SIZES] = { 1, 1, 1, 1, 2, 4, 8, 16, 32, 64, 128, 256 }, hours[SIZES] = { 1, 2, 4, 8, 12, 24, 48, 72, 96, 120, 144, 168 };
+
 static uint32_t draw(uint64_t *r, uint32_t below)
 {
 	*r ^= *r << 13;
@@ -290,13 +313,21 @@ static void end_wide(struct bench *b, uint32_t id, uint32_t first, uint32_t node
 	}
 }
 
-static void full_bench(uint32_t nodes, uint32_t jobs)
+static int64_t counter(const struct bench *b, const char *want)
 {
-	static const uint32_t size[] = { 1, 1, 1, 1, 2, 4, 8, 16, 32, 64, 128, 256 }, hours[] = { 1, 2, 4, 8, 12, 24, 48, 72, 96, 120, 144, 168 };
+	const char *name;
+	int64_t v;
+	for (size_t i = 0; core_counter(b->core, i, &name, &v); i++)
+		if (!strcmp(name, want))
+			return v;
+	return 0;
+}
+
+/* A machine with a job on every node: one of 256 nodes (`wide`), whole nodes, and nodes shared by small jobs. */
+static struct bench *full_machine(uint32_t nodes, uint64_t *r, uint32_t *wide)
+{
 	struct bench *b = calloc(1, sizeof *b);
-	uint64_t r = 12345;
-	uint32_t filled = 256, wide;
-	double slice;
+	uint32_t filled = 256;
 	b->core = core_create();
 	b->fx = effects_create();
 	b->now_ms = 1000000000000ull;
@@ -304,43 +335,105 @@ static void full_bench(uint32_t nodes, uint32_t jobs)
 	b->cpus = 64;
 	configure(b, nodes);
 	register_nodes(b);
-	wide = mixed(b, 0, 256, 8, 600);
-	for (uint32_t i = 1; filled < nodes; i++) { /* whole nodes, and nodes shared by small jobs */
-		uint32_t n = size[draw(&r, 12)];
+	*wide = mixed(b, 0, 256, 8, 600);
+	for (uint32_t i = 1; filled < nodes; i++) {
+		uint32_t n = size[draw(r, SIZES)];
 		if (n == 1) {
 			for (uint32_t k = 0; k < 8; k += 2)
-				mixed(b, i, 1, 2, 60 * hours[draw(&r, 12)] - draw(&r, 59));
+				mixed(b, i, 1, 2, 60 * hours[draw(r, SIZES)] - draw(r, 59));
 			filled++;
 			continue;
 		}
 		n = n > nodes - filled ? nodes - filled : n;
-		mixed(b, i, n, 8, 60 * hours[draw(&r, 12)] - draw(&r, 59));
+		mixed(b, i, n, 8, 60 * hours[draw(r, SIZES)] - draw(r, 59));
 		filled += n;
 	}
+	return b;
+}
+
+/* In seconds; end: the ends on 256 nodes with their quick passes, after: the plan anew. */
+struct full { double submit, plan, slice, quick, end, after, after_slice; int64_t promises; uint32_t started; };
+
+static struct full full_run(uint32_t nodes, uint32_t jobs)
+{
+	struct full f = { 0 };
+	uint64_t r = 12345;
+	uint32_t wide;
+	struct bench *b = full_machine(nodes, &r, &wide);
 	double t = now();
 	for (uint32_t i = 0; i < jobs; i++) {
-		uint32_t n = size[draw(&r, 12)];
-		mixed(b, i, n, n > 1 ? 8 : 1u << draw(&r, 4), 60 * hours[draw(&r, 12)]);
+		uint32_t n = size[draw(&r, SIZES)];
+		mixed(b, i, n, n > 1 ? 8 : 1u << draw(&r, 4), 60 * hours[draw(&r, SIZES)]);
 	}
-	printf("core_full_submit %.1f us a job\n", (now() - t) / jobs * 1e6);
-	t = plan_all(b, &slice);
-	int64_t promises = 0;
-	const char *name;
-	int64_t v;
-	for (size_t i = 0; core_counter(b->core, i, &name, &v); i++)
-		promises = !strcmp(name, "promises_held") ? v : promises;
-	printf("core_full_plan %.2f s for %lld planned starts, longest slice %.1f ms\n", t, (long long)promises, slice * 1e3);
+	f.submit = now() - t;
+	f.plan = plan_all(b, &f.slice);
+	f.promises = counter(b, "promises_held");
 	t = now();
 	for (uint32_t i = 0; i < 100; i++)
 		mixed(b, i, 4, 8, 60);
-	printf("core_full_quick_pass %.2f ms when nothing changed\n", (now() - t) / 100 * 1e3);
+	f.quick = (now() - t) / 100;
 	uint32_t before = b->launched;
 	t = now();
 	end_wide(b, wide, 0, 256);
-	double t2 = now();
-	double more = plan_all(b, &slice);
-	printf("core_full_after_256_nodes %.1f ms for the ends and quick passes, %u started, then %.2f s of plan, longest slice %.1f ms\n", (t2 - t) * 1e3, b->launched - before, more, slice * 1e3);
+	f.end = now() - t;
+	f.after = plan_all(b, &f.after_slice);
+	f.started = b->launched - before;
 	bench_free(b);
+	return f;
+}
+
+static void full_bench(uint32_t nodes, uint32_t jobs)
+{
+	struct full f = full_run(nodes, jobs);
+	printf("core_full_submit %.1f us a job\n", f.submit / jobs * 1e6);
+	printf("core_full_plan %.2f s for %lld planned starts, longest slice %.1f ms\n", f.plan, (long long)f.promises, f.slice * 1e3);
+	printf("core_full_quick_pass %.2f ms when nothing changed\n", f.quick * 1e3);
+	printf("core_full_after_256_nodes %.1f ms for the ends and quick passes, %u started, then %.2f s of plan, longest slice %.1f ms\n", f.end * 1e3, f.started, f.after, f.after_slice * 1e3);
+}
+
+/* --- the largest system -------------------------------------------------------------------------- */
+
+/* As test/bench/huge.sh has it: 512 shapes of whole nodes, submitted while the plan goes on: a slice after each submission, as slurmctld does when both want to go.
+ * One node is left for short jobs that come and go, so that the plan is made anew again and again. */
+static void huge_bench(uint32_t nodes, uint32_t jobs)
+{
+	struct bench *b = calloc(1, sizeof *b);
+	double *took = calloc(jobs, sizeof *took), slice = 0, end = 0, sum = 0;
+	b->core = core_create();
+	b->fx = effects_create();
+	b->now_ms = 1000000000000ull;
+	configure(b, nodes);
+	register_nodes(b);
+	for (uint32_t i = 0; i < 100; i++)
+		whole(b, i, (nodes - 1) / 100 + (i < (nodes - 1) % 100), 60 + 7 * i);
+	for (uint32_t i = 0; i < jobs; i++) {
+		double t = now();
+		whole(b, i, 1 + i % 64, 60 + i % 8 * 60);
+		took[i] = now() - t;
+		sum += took[i];
+		b->now_ms += 5;
+		struct core_event tick = { .type = EV_TIMER };
+		step(b, &tick);
+		if (i % 50 == 49 && b->launched > 100) {
+			t = now();
+			end_job(b, b->launched - 1);
+			t = now() - t;
+			end = t > end ? t : end;
+		}
+		if (!b->plan_more)
+			continue;
+		struct core_event ev = { .type = EV_PLAN, .plan = { 64 } };
+		b->plan_more = false;
+		t = now();
+		step(b, &ev);
+		t = now() - t;
+		slice = t > slice ? t : slice;
+	}
+	qsort(took, jobs, sizeof *took, by_size);
+	printf("core_huge_submit %.1f us a job on %u nodes, p99 %.2f ms, longest %.1f ms\n", sum / jobs * 1e6, nodes, took[jobs - 1 - jobs / 100] * 1e3, took[jobs - 1] * 1e3);
+	printf("core_huge_slice %.1f ms the longest of the plan meanwhile, %.1f ms the longest end of a job; %lld planned starts\n", slice * 1e3, end * 1e3, (long long)counter(b, "promises_held"));
+	bench_free(b);
+	free(took);
 }
 
 /* --- a restart ---------------------------------------------------------------------------------- */
@@ -381,11 +474,25 @@ static double restart_time(uint32_t nodes, uint32_t jobs)
 /* --- growth --------------------------------------------------------------------------------------- */
 
 /* x10 in jobs, x10 in nodes; the exponent of each says how it grows. */
+static void growth_row(const char *name, uint32_t nodes, uint32_t jobs, double base, double more_jobs, double more_nodes)
+{
+	printf("growth_%s %.2f ms with %u jobs on %u nodes; jobs x 10: %.2f ms (jobs^%.2f); nodes x 10: %.2f ms (nodes^%.2f)\n", name, base * 1e3, jobs, nodes, more_jobs * 1e3, log10(more_jobs / base),
+	       more_nodes * 1e3, log10(more_nodes / base));
+}
+
 static void growth(const char *name, double (*time_of)(uint32_t nodes, uint32_t jobs), uint32_t nodes, uint32_t jobs)
 {
-	double base = time_of(nodes, jobs), more_jobs = time_of(nodes, jobs * 10), more_nodes = time_of(nodes * 10, jobs);
-	printf("growth_%s %.1f ms with %u jobs on %u nodes; jobs x 10: %.1f ms (jobs^%.2f); nodes x 10: %.1f ms (nodes^%.2f)\n", name, base * 1e3, jobs, nodes, more_jobs * 1e3, log10(more_jobs / base),
-	       more_nodes * 1e3, log10(more_nodes / base));
+	growth_row(name, nodes, jobs, time_of(nodes, jobs), time_of(nodes, jobs * 10), time_of(nodes * 10, jobs));
+}
+
+static void growth_full(uint32_t nodes, uint32_t jobs)
+{
+	struct full f = full_run(nodes, jobs), j = full_run(nodes, jobs * 10), n = full_run(nodes * 10, jobs);
+	growth_row("submit_when_full", nodes, jobs, f.submit, j.submit, n.submit);
+	growth_row("plan", nodes, jobs, f.plan, j.plan, n.plan);
+	growth_row("slice", nodes, jobs, f.slice, j.slice, n.slice);
+	growth_row("quick_pass", nodes, jobs, f.quick, j.quick, n.quick);
+	growth_row("end_of_256_nodes", nodes, jobs, f.end, j.end, n.end);
 }
 
 static bool wanted(int argc, char **argv, const char *name)
@@ -410,11 +517,14 @@ int main(int argc, char **argv)
 	}
 	if (wanted(argc, argv, "full"))
 		full_bench(10000, 10000);
+	if (wanted(argc, argv, "huge"))
+		huge_bench(100000, 20000);
 	if (wanted(argc, argv, "restart"))
 		printf("core_restart %.2f s for 1000000 pending jobs\n", restart_time(1000, 1000000));
 	if (wanted(argc, argv, "growth")) {
 		growth("flow", flow_time, 100, 2000);
 		growth("restart", restart_time, 100, 10000);
+		growth_full(1000, 1000);
 	}
 	return 0;
 }
