@@ -357,7 +357,7 @@ bool core_counter(const struct core *c, size_t i, const char **ret_name, int64_t
 		{ "jobs_submitted", c->submitted }, { "jobs_started", c->started }, { "jobs_completed", c->completed },
 		{ "jobs_canceled", c->cancelled }, { "jobs_failed", c->failed }, { "jobs_requeued", c->requeued }, { "jobs_known", c->job_n },
 		{ "launches_failed", c->launches_failed }, { "sched_passes", c->passes }, { "placements_tried", c->tries },
-		{ "promises_made", c->planned }, { "bf_jobs", c->backfilled }, { "promises_held", c->promise_n }, { "shapes", (int64_t)HASH_COUNT(c->shapes) },
+		{ "nodes_looked_at", (int64_t)c->work }, { "promises_made", c->planned }, { "bf_jobs", c->backfilled }, { "promises_held", c->promise_n }, { "shapes", (int64_t)HASH_COUNT(c->shapes) },
 		{ "shapes_waiting", c->shapes_active.count }, { "timers", (int64_t)c->timer_n }, { "next_job_id", c->next_id },
 	};
 	if (i >= sizeof row / sizeof row[0])

@@ -524,7 +524,7 @@ int main(int argc, char **argv)
 	if (wanted(argc, argv, "growth")) {
 		growth("flow", flow_time, 100, 2000);
 		growth("restart", restart_time, 100, 10000);
-		growth_full(1000, 1000);
+		growth_full(10000, 150); /* all of 1,500 have room in the window */
 	}
 	return 0;
 }
