@@ -160,7 +160,8 @@ static int run_all(struct args *a, struct error *err)
 	if (!a->setup.conf && !a->setup.nodes)
 		rc = error_set(err, EINVAL, "--conf or --nodes: the trace does not say how large its machine was");
 	a->setup.cpus = a->setup.cpus ? a->setup.cpus : 1;
-	label[0] = a->setup.policy ? a->setup.policy : a->setup.conf ? a->setup.conf : "berth";
+	const char *conf = a->setup.conf ? strrchr(a->setup.conf, '/') : NULL;
+	label[0] = a->setup.policy ? a->setup.policy : conf ? conf + 1 : a->setup.conf ? a->setup.conf : "berth";
 	if (rc >= 0)
 		rc = run_one(a, &a->setup, &t, &f[0], true, err);
 	for (size_t i = 0; i < a->compares && rc >= 0; i++) {

@@ -59,7 +59,7 @@ struct figures figures_of(const struct trace *t, const struct run_result *r, uin
 		f.wait_max = wait[f.jobs - 1];
 		f.bsld_median = quantile(bsld, f.jobs, 0.5);
 	}
-	f.makespan = (double)(r->last - r->first);
+	f.makespan = r->last > r->first ? (double)(r->last - r->first) : 0;
 	if (f.makespan > 0) {
 		f.utilisation = r->capacity_cpus ? f.cpu_sec / (f.makespan * (double)r->capacity_cpus) : 0;
 		f.gpu_utilisation = r->capacity_gpus ? f.gpu_sec / (f.makespan * (double)r->capacity_gpus) : 0;
@@ -124,7 +124,8 @@ static void table_groups(const struct trace *t, const struct run_result *r, bool
 void report_table(const struct trace *t, const struct run_result *r, FILE *out)
 {
 	struct figures all = figures_of(t, r, UINT32_MAX, UINT32_MAX);
-	fprintf(out, "%zu jobs in %.1f days on %llu CPUs", all.jobs, all.makespan / 86400, (unsigned long long)r->capacity_cpus);
+	bool days = all.makespan >= 86400;
+	fprintf(out, "%zu jobs in %.1f %s on %llu CPUs", all.jobs, all.makespan / (days ? 86400 : 60), days ? "days" : "minutes", (unsigned long long)r->capacity_cpus);
 	if (r->capacity_gpus)
 		fprintf(out, " and %llu GPUs", (unsigned long long)r->capacity_gpus);
 	fprintf(out, "; utilisation %.1f %%", all.utilisation * 100);
@@ -148,10 +149,16 @@ void report_table(const struct trace *t, const struct run_result *r, FILE *out)
 
 void report_compare(const char *const *label, const struct figures *f, size_t n, FILE *out)
 {
-	fprintf(out, "%-40s %8s %10s %10s %10s %10s %10s %9s %12s\n", "", "JOBS", "WAIT AVG", "MEDIAN", "95 %", "LARGEST", "SLOWDOWN", "UTILISED", "MAKESPAN");
+	int w = 40;
 	for (size_t i = 0; i < n; i++)
-		fprintf(out, "%-40s %8zu %10.1f %10.1f %10.1f %10.1f %10.2f %7.1f %% %10.1f h\n", label[i], f[i].jobs, f[i].wait_avg / 60, f[i].wait_median / 60,
+		w = strlen(label[i]) > (size_t)w ? (int)strlen(label[i]) : w;
+	fprintf(out, "%-*s %8s %10s %10s %10s %10s %10s %9s %12s\n", w, "", "JOBS", "WAIT AVG", "MEDIAN", "95 %", "LARGEST", "SLOWDOWN", "UTILISED", "MAKESPAN");
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "%-*s %8zu %10.1f %10.1f %10.1f %10.1f %10.2f %7.1f %% %10.1f h\n", w, label[i], f[i].jobs, f[i].wait_avg / 60, f[i].wait_median / 60,
 			f[i].wait_p95 / 60, f[i].wait_max / 60, f[i].bsld_avg, f[i].utilisation * 100, f[i].makespan / 3600);
+	for (size_t i = 0; i < n; i++) /* the rest may look better for it */
+		if (f[i].refused || f[i].left)
+			fprintf(out, "%s: refused %zu, never started %zu\n", label[i], f[i].refused, f[i].left);
 	fprintf(out, "Waits are in minutes.\n");
 }
 

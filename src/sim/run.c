@@ -56,7 +56,22 @@ bool run_policy(const char *name, struct core_params *p)
 
 /* --- the configuration -------------------------------------------------------------------------- */
 
-/* Is this line replaced by `set`? The same key; of nodes and partitions the same name, too. */
+/* Is every node that the line names (up to its first blank) among those of `set`? */
+static bool nodes_covered(const char *set, const char *line)
+{
+	struct hostlist all = HOSTLIST_INIT, some = HOSTLIST_INIT;
+	char *a = xstrndup(set, strcspn(set, " \t")), *b = xstrndup(line, strcspn(line, " \t"));
+	bool yes = !hostlist_add(&all, a, NULL) && !hostlist_add(&some, b, NULL);
+	for (size_t i = 0; i < some.count && yes; i++)
+		yes = hostlist_find(&all, some.name[i]) >= 0;
+	hostlist_fini(&all);
+	hostlist_fini(&some);
+	free(a);
+	free(b);
+	return yes;
+}
+
+/* Is this line replaced by `set`? The same key; of partitions the same name, too; of nodes, when `set` says what all of its nodes are. */
 static bool replaces(const char *set, const char *line)
 {
 	size_t key = strcspn(set, "=");
@@ -64,7 +79,9 @@ static bool replaces(const char *set, const char *line)
 		line++;
 	if (strncasecmp(set, line, key) || (line[key] != '=' && line[key] != ' '))
 		return false;
-	if (!strncasecmp(set, "NodeName=", 9) || !strncasecmp(set, "PartitionName=", 14)) {
+	if (!strncasecmp(set, "NodeName=", 9) && line[key] == '=')
+		return nodes_covered(set + 9, line + 9);
+	if (!strncasecmp(set, "PartitionName=", 14)) {
 		size_t len = strcspn(set, " ");
 		return !strncasecmp(set, line, len) && (line[len] == ' ' || !line[len]);
 	}
@@ -73,7 +90,7 @@ static bool replaces(const char *set, const char *line)
 
 int run_conf(const struct run_setup *s, struct conf **ret, struct error *err)
 {
-	struct conf *base;
+	struct conf *base = NULL;
 	const struct conf_text *file;
 	int rc = conf_load(s->conf, &base, err);
 	if (rc < 0 || !s->sets) {

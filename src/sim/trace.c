@@ -155,7 +155,9 @@ static void sacct_sizes(const struct columns *c, char **f, size_t n, struct trac
 		j->cpus = (uint32_t)tres_number(tres, "cpu");
 	if (!j->cpus)
 		j->cpus = number(get(c, C_NCPUS, f, n));
-	j->nodes = number(get(c, C_NNODES, f, n));
+	j->nodes = (uint32_t)tres_number(get(c, C_REQTRES, f, n), "node"); /* NNodes of a job that ran is what it was given */
+	if (!j->nodes)
+		j->nodes = number(get(c, C_NNODES, f, n));
 	j->gpus = (uint32_t)tres_number(tres, "gres/gpu");
 	j->mem_mb = tres_number(tres, "mem");
 }
