@@ -128,6 +128,21 @@ static int refuse_gres(struct jobopt *o, struct error *err, const char *text)
 	return jobopt_refuse(o, 1, err, "%s", error_text(ESLURM_INVALID_GRES));
 }
 
+/* Is that resource asked for in any way? */
+static bool asks(const Pb__JobDesc *d, const char *name)
+{
+	const char *list[] = { d->tres_per_job, d->tres_per_node, d->tres_per_socket, d->tres_per_task };
+	struct gres_req req[GRES_REQ_MAX];
+	for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
+		size_t n = 0;
+		if (list[k] && gres_parse(list[k], req, GRES_REQ_MAX, &n, NULL) == 0)
+			for (size_t i = 0; i < n; i++)
+				if (!strcmp(req[i].name, name) && req[i].count)
+					return true;
+	}
+	return false;
+}
+
 /* The numbers of GPUs must agree with each other and with tasks, nodes and sockets. */
 static int gpu_counts_check(struct jobopt *o, struct error *err)
 {
@@ -135,6 +150,8 @@ static int gpu_counts_check(struct jobopt *o, struct error *err)
 	uint64_t job = gpu_count(d->tres_per_job), node = gpu_count(d->tres_per_node), socket = gpu_count(d->tres_per_socket);
 	uint64_t task = tres_names(d->tres_per_task, "gres/gpu") || jobopt_is_set(o, JO_gpus_per_task) ? gpu_count(d->tres_per_task) : 0;
 	uint32_t tasks = d->has_num_tasks ? d->num_tasks : 0;
+	if (asks(d, "shard") && (asks(d, "gpu") || d->tres_freq))
+		return jobopt_refuse(o, 1, err, "%s", error_text(ESLURM_INVALID_GRES));
 	if (socket && !d->has_sockets_per_node)
 		return refuse_gres(o, err, "--gpus-per-socket option requires --sockets-per-node specification");
 	if ((job && node && job < node) || (node && socket && node < socket) || (job && socket && job < socket))
@@ -164,6 +181,22 @@ static int gpu_counts_check(struct jobopt *o, struct error *err)
 	return 0;
 }
 
+/* What the job was asked for by task (in the environment of its script) does not come on top of what --gres says of a step. */
+static void gres_over_env(struct jobopt *o)
+{
+	struct gres_req req[GRES_REQ_MAX];
+	size_t n = 0;
+	if (!o->gres || !o->desc->tres_per_task || o->from[JO_tres_per_task] != JOBOPT_ENV || o->from[JO_gres] <= JOBOPT_ENV)
+		return;
+	if (gres_parse(!strcmp(o->gres, "none") ? "gpu,shard" : o->gres, req, GRES_REQ_MAX, &n, NULL) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		char *name = xasprintf("gres/%s", req[i].name);
+		jobopt_tres_remove(o->desc->tres_per_task, name);
+		free(name);
+	}
+}
+
 /* --gres and --gpus-per-node become one list. */
 static int per_node_join(struct jobopt *o, struct error *err)
 {
@@ -173,6 +206,7 @@ static int per_node_join(struct jobopt *o, struct error *err)
 		option_drop(o, o->from[JO_gres] > o->from[JO_gpus_per_node] ? JO_gpus_per_node : JO_gres);
 	}
 	struct str s = STR_INIT;
+	gres_over_env(o);
 	if (o->gres)
 		str_add(&s, o->gres);
 	if (o->gpus_per_node && !str_eq(o->gres, "none"))

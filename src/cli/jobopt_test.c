@@ -88,6 +88,7 @@ static void test_refusals(void **state)
 		{ "sbatch -n1 -c2 --tres-per-task=cpu:1", "You can not have --tres-per-task=cpu= and --cpus-per-task please use one or the other", 1 },
 		{ "sbatch --core-spec=1 --thread-spec=1", "-S/--core-spec and --thred-spec options are mutually exclusive", 1 },
 		{ "sbatch --exclusive -s", "--exclusive and --oversubscribe options are mutually exclusive", 1 },
+		{ "sbatch --gres=shard:1,gpu:1", "Invalid generic resource (gres) specification", 1 },
 		{ "sbatch --gpus-per-socket=1", "Invalid generic resource (gres) specification", 1 },
 		{ "salloc -Kfoo", "Invalid --kill-command specification", 255 },
 		{ "salloc --wait-all-nodes=2", "Invalid --wait-all-nodes specification", 255 },

@@ -112,9 +112,10 @@ static void put_gres(struct str *out, const struct msgview *g)
 		put_slice(out, msgview_text(g, PB_GresAlloc_type), "");
 	}
 	str_addf(out, ":%llu", (unsigned long long)msgview_num(g, PB_GresAlloc_count, 0));
-	if (msgview_text(g, PB_GresAlloc_index).n) {
-		str_add(out, "(IDX:");
-		put_slice(out, msgview_text(g, PB_GresAlloc_index), "");
+	struct slice shares = msgview_text(g, PB_GresAlloc_shares);
+	if (shares.n || msgview_text(g, PB_GresAlloc_index).n) {
+		str_add(out, shares.n ? "(" : "(IDX:");
+		put_slice(out, shares.n ? shares : msgview_text(g, PB_GresAlloc_index), "");
 		str_add_c(out, ')');
 	}
 }

@@ -206,8 +206,9 @@ static void put_gres_list(struct str *out, const struct msgview *part)
 		if (msgview_text(&g, PB_GresAlloc_type).n)
 			kv_text(out, ":", msgview_text(&g, PB_GresAlloc_type), "");
 		kv_num(out, ":", msgview_num(&g, PB_GresAlloc_count, 0));
-		if (msgview_text(&g, PB_GresAlloc_index).n) {
-			kv_text(out, "(IDX:", msgview_text(&g, PB_GresAlloc_index), "");
+		struct slice shares = msgview_text(&g, PB_GresAlloc_shares);
+		if (shares.n || msgview_text(&g, PB_GresAlloc_index).n) {
+			kv_text(out, shares.n ? "(" : "(IDX:", shares.n ? shares : msgview_text(&g, PB_GresAlloc_index), "");
 			str_add_c(out, ')');
 		}
 	}

@@ -81,6 +81,8 @@ static int line_nodes(struct conf *c, struct line *g, struct error *err)
 	return 0;
 }
 
+static bool is_shard(const char *name) { return !strcasecmp(name, "shard"); }
+
 static int line_count(struct line *g, struct error *err)
 {
 	const char *file = conf_line_get(g->l, CONF_Gres_File), *count = conf_line_get(g->l, CONF_Gres_Count);
@@ -95,7 +97,7 @@ static int line_count(struct line *g, struct error *err)
 	g->count = g->file.count ? g->file.count : 1;
 	if (count && count_parse(count, &g->count))
 		return conf_line_error(g->l, CONF_Gres_Count, EINVAL, err, "Count: \"%s\" is not a number", count);
-	if (count && g->file.count && g->count != g->file.count)
+	if (count && g->file.count && g->count != g->file.count && !is_shard(g->name))
 		return conf_line_error(g->l, CONF_Gres_Count, EINVAL, err, "Count=%s, but File names %zu devices", count, g->file.count);
 	return 0;
 }
@@ -109,8 +111,8 @@ static int line_read(struct conf *c, const struct conf_line *l, struct line *g, 
 			return conf_line_error(l, CONF_Gres_NodeName, EINVAL, err, "Name is missing");
 		return 0;
 	}
-	if (!strcasecmp(g->name, "mps") || !strcasecmp(g->name, "shard"))
-		return conf_line_error(l, CONF_Gres_Name, ESLURM_NOT_SUPPORTED, err, "Name=%s does not work yet: GPUs are given whole", g->name);
+	if (!strcasecmp(g->name, "mps"))
+		return conf_line_error(l, CONF_Gres_Name, ESLURM_NOT_SUPPORTED, err, "Name=mps does not work yet: GPUs are given whole or by shards");
 	g->cores = conf_line_get(l, CONF_Gres_Cores) ? conf_line_get(l, CONF_Gres_Cores) : conf_line_get(l, CONF_Gres_CPUs);
 	g->links = conf_line_get(l, CONF_Gres_Links);
 	g->count_only = g->flags && strcasestr(g->flags, "CountOnly");
@@ -219,6 +221,8 @@ static int node_merge(struct conf *c, struct line *g, size_t lines, uint32_t nod
 	for (size_t r = 0; r < count; r++) {
 		if (!is_known_type(c, req[r].name))
 			return error_set(err, ESLURM_INVALID_GRES, "%s: node %s: Gres=%s: \"%s\" is not in GresTypes", c->path, n->name, n->gres, req[r].name);
+		if (is_shard(req[r].name))
+			continue;               /* shards_merge, when all GPUs are known */
 		uint64_t need = req[r].count, total = lines_number(g, lines, node, req[r].name), unfiled = 0;
 		for (size_t i = 0; i < lines && need; i++) {
 			uint64_t take = line_fits(&g[i], node, &req[r]) ? g[i].count - g[i].used : 0;
@@ -239,6 +243,109 @@ static int node_merge(struct conf *c, struct line *g, size_t lines, uint32_t nod
 		e->has_count_only = 1;
 	}
 	return 0;
+}
+
+/* --- shards of GPUs -------------------------------------------------------------------------------------- */
+struct shared { const char *type; char *file; uint32_t gpu; uint64_t count; };
+
+/* The node's GPUs one by one. */
+static size_t gpus_list(const Pb__NodeRecord *n, struct shared *ret, size_t max)
+{
+	size_t k = 0;
+	for (size_t i = 0; i < n->n_gres_list; i++) {
+		const Pb__NodeGres *e = n->gres_list[i];
+		struct hostlist files = HOSTLIST_INIT;
+		if (strcmp(e->name, "gpu") || e->count_only)
+			continue;
+		if (e->files)
+			(void)hostlist_add(&files, e->files, NULL);
+		for (uint32_t d = 0; d < e->count && k < max; d++)
+			ret[k++] = (struct shared){ e->type, d < files.count ? xstrdup(files.name[d]) : NULL, e->first_index + d, 0 };
+		hostlist_fini(&files);
+	}
+	return k;
+}
+
+/* What a line with File gives each GPU it names. */
+static int shards_of_line(const struct line *g, const Pb__NodeRecord *n, struct shared *s, size_t gpus, struct error *err)
+{
+	for (size_t f = 0; f < g->file.count; f++) {
+		size_t k = 0;
+		while (k < gpus && (!s[k].file || strcmp(s[k].file, g->file.name[f])))
+			k++;
+		if (k == gpus)
+			return conf_line_error(g->l, CONF_Gres_File, EINVAL, err, "File: %s is not the device of a GPU of node %s", g->file.name[f], n->name);
+		s[k].count += g->count / g->file.count + (f < g->count % g->file.count);
+	}
+	return 0;
+}
+
+static int shards_spread(struct conf *c, struct line *g, size_t lines, uint32_t node, uint64_t total, struct shared *s, size_t gpus, struct error *err)
+{
+	uint64_t found = 0, left = total;
+	bool files = false;
+	for (size_t i = 0; i < lines; i++) {
+		if (!is_shard(g[i].name) || (g[i].nodes && !bitset_has(g[i].nodes, node)))
+			continue;
+		int rc = shards_of_line(&g[i], c->node[node], s, gpus, err);
+		if (rc)
+			return rc;
+		files = files || g[i].file.count;
+		found += g[i].count;
+	}
+	if (found && found != total)
+		return error_set(err, ESLURM_INVALID_GRES, "gres.conf: node %s has %llu shards, slurm.conf says %llu", c->node[node]->name, (unsigned long long)found, (unsigned long long)total);
+	for (size_t k = 0; k < gpus && !files; k++) { /* evenly; what is over to the last ones */
+		s[k].count = left / (gpus - k);
+		left -= s[k].count;
+	}
+	return 0;
+}
+
+/* "gpu:h100:4,shard:16" is shown as "gpu:h100:4,shard:h100:16" where all GPUs are of one type. */
+static void shards_named(Pb__NodeRecord *n, const struct shared *s, size_t gpus)
+{
+	bool alike = s[0].type != NULL;
+	for (size_t k = 1; k < gpus && alike; k++)
+		alike = s[k].type && !strcmp(s[k].type, s[0].type);
+	char *at = alike ? strcasestr(n->gres, "shard:") : NULL;
+	if (!at || !isdigit((unsigned char)at[6]))
+		return;
+	char *text = xasprintf("%.*s%s:%s", (int)(at + 6 - n->gres), n->gres, s[0].type, at + 6);
+	free(n->gres);
+	n->gres = text;
+}
+
+/* An entry of shards for each GPU that has some. */
+static int shards_merge(struct conf *c, struct line *g, size_t lines, uint32_t node, struct error *err)
+{
+	Pb__NodeRecord *n = c->node[node];
+	struct gres_req req[GRES_REQ_MAX];
+	struct shared s[GRES_FILES_MAX];
+	size_t count = 0, gpus;
+	uint64_t total = 0;
+	if (!n->gres || gres_parse(n->gres, req, GRES_REQ_MAX, &count, NULL))
+		return 0;
+	for (size_t r = 0; r < count; r++)
+		total += is_shard(req[r].name) ? req[r].count : 0;
+	if (!total)
+		return 0;
+	if (!(gpus = gpus_list(n, s, GRES_FILES_MAX)))
+		return error_set(err, ESLURM_INVALID_GRES, "%s: node %s: Gres=%s: there are no GPUs to be shared", c->path, n->name, n->gres);
+	int rc = shards_spread(c, g, lines, node, total, s, gpus, err);
+	for (size_t k = 0; k < gpus && !rc; k++)
+		if (s[k].count) {
+			Pb__NodeGres *e = entry_add(n, "shard", s[k].type, s[k].count, 0);
+			e->has_of_gpu = e->has_count_only = e->count_only = true;
+			e->of_gpu = s[k].gpu;
+		}
+	if (!rc && n->n_gres_list > GRES_MAX)
+		rc = error_set(err, ESLURM_NOT_SUPPORTED, "%s: node %s: Gres=%s: more than %d entries: each shared GPU is one", c->path, n->name, n->gres, GRES_MAX);
+	if (!rc)
+		shards_named(n, s, gpus);
+	for (size_t k = 0; k < gpus; k++)
+		free(s[k].file);
+	return rc;
 }
 
 static bool is_to_detect(const Pb__NodeGres *e) { return !strcmp(e->name, "gpu") && !e->files && !e->count_only; }
@@ -289,8 +396,8 @@ int conf_gres_merge(struct conf *c, struct error *err)
 		lines += rc != 0;
 	}
 	for (uint32_t n = 0; rc >= 0 && n < c->node_n; n++)
-		if (!(rc = node_merge(c, g, lines, n, err)))
-			rc = gpus_split(c, c->node[n], err);
+		if (!(rc = node_merge(c, g, lines, n, err)) && !(rc = gpus_split(c, c->node[n], err)))
+			rc = shards_merge(c, g, lines, n, err);
 	for (size_t i = 0; i < lines; i++) {
 		bitset_destroy(g[i].nodes);
 		hostlist_fini(&g[i].file);

@@ -46,6 +46,7 @@ static void check_node(const struct core *c, const struct core_node *n)
 	assert(!memcmp(used, n->used, (n->cpu_words + n->dev_words) * sizeof *used));
 	for (uint32_t g = 0; g < n->gres_n; g++)
 		assert(gres[g] == n->gres[g].used && gres[g] <= n->gres[g].count);
+	shards_check(n);
 	assert(bitset_has(c->idle, n->index) == (n->held_n == 0));
 	assert(bitset_has(c->roomy, n->index) == (n->cpus_used < n->cap && !n->whole));
 	assert(bitset_has(c->up, n->index) == (node_is_up(n) && !(n->flags & (NODEF_DRAIN | NODEF_FAIL | NODEF_REBOOT_ISSUED))));

@@ -50,7 +50,7 @@ static struct fit *share_out(struct core *c, const struct shape *s, const struct
 		if (spares(w, node))
 			avail_spare(c, w, node, &a);
 		for (uint32_t i = 0; i < s->job.n; i++) {
-			uint32_t k2 = wants_free(node, &a, &s->job.w[i]);
+			uint32_t k2 = wants_free(c, node, &a, &s->job.w[i]);
 			k2 = k2 > o[k].gpus ? o[k].gpus : k2;
 			share[i] = left[i] > after ? left[i] - after : 0;
 			share[i] = share[i] > k2 ? k2 : share[i];

@@ -45,6 +45,8 @@ struct core_params {
 	bool one_task_per_core;           /* CR_ONE_TASK_PER_CORE */
 	bool select_sockets;              /* CR_Socket*: whole sockets */
 	bool select_lln;                  /* CR_LLN: least loaded nodes first */
+	bool least_loaded_shared;         /* LL_SHARED_GRES: shards of the GPU that is used least, rather than of the first */
+	bool many_shared;                 /* MULTIPLE_SHARING_GRES_PJ: a job's shards on a node may be of several GPUs */
 	bool select_block;                /* CR_CORE_DEFAULT_DIST_BLOCK */
 	bool backfill;                    /* sched/backfill */
 	uint32_t bf_window_min, bf_resolution_sec, bf_max_job_test, bf_interval_sec;

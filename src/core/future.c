@@ -23,7 +23,7 @@ void future_forget(struct core_node *n)
 
 /* --- making one ------------------------------------------------------------------------------- */
 
-struct sum { int64_t cpus, mem, gres[GRES_MAX]; };
+struct sum { int64_t cpus, mem, gres[GRES_MAX], whole[GRES_MAX]; }; /* whole: jobs that have the GPU of these shards */
 
 static void sum_add(struct sum *s, const struct core_node *n, const struct change *x, int sign)
 {
@@ -31,6 +31,8 @@ static void sum_add(struct sum *s, const struct core_node *n, const struct chang
 	s->mem += sign * (int64_t)x->mem;
 	for (uint32_t g = 0; g < n->gres_n; g++)
 		s->gres[g] += sign * (int64_t)(x->gres ? x->gres[g] : x->gres64[g]);
+	for (uint32_t g = 0; n->shards && x->gres64 && g < n->gres_n; g++)
+		s->whole[g] -= n->gres[g].shard && shard_whole(n, g, x->gres64 - n->dev_words - n->cpu_words) ? sign : 0;
 }
 
 static void change_put(struct core *c, uint32_t *k, struct change x)
@@ -71,6 +73,12 @@ static void point_put(struct future *f, const struct core_node *n, uint64_t ms, 
 	p->mem = s->mem > 0 ? (uint64_t)s->mem : 0;
 	for (uint32_t g = 0; g < n->gres_n; g++)
 		point_gres(p)[g] = s->gres[g] > 0 ? (uint32_t)s->gres[g] : 0;
+	if (n->shards) {
+		bool whole[GRES_MAX];
+		for (uint32_t g = 0; g < n->gres_n; g++)
+			whole[g] = s->whole[g] > 0;
+		shards_settle(n, whole, point_gres(p));
+	}
 }
 
 /* CPUs of the job held[at] that come free with its end: not those that another has longer. None, where it would be suspended for the start that is weighed. */

@@ -5,6 +5,23 @@
 #include "core/state.h"
 #include "model/idset.h"
 
+/* What is named twice is added up. Placement counts each kind by itself: none may be part of another. */
+static int want_add(struct wants *l, struct want w, const char *text, struct error *err)
+{
+	for (uint32_t i = 0; i < l->n; i++) {
+		if (l->w[i].name == w.name && !l->w[i].type != !w.type)
+			return error_set(err, ESLURM_INVALID_GRES, "\"%s\" names one resource both with a type and without", text);
+		if (l->w[i].name == w.name && l->w[i].type == w.type) {
+			l->w[i].count += w.count;
+			return 0;
+		}
+	}
+	if (l->n == WANT_MAX)
+		return error_set(err, ESLURM_INVALID_GRES, "more than %d kinds of generic resources in \"%s\"", WANT_MAX, text);
+	l->w[l->n++] = w;
+	return 0;
+}
+
 int wants_parse(struct core *c, const char *text, struct wants *ret, struct error *err)
 {
 	struct gres_req r[GRES_REQ_MAX];
@@ -23,9 +40,8 @@ int wants_parse(struct core *c, const char *text, struct wants *ret, struct erro
 			continue;
 		if (type == UINT32_MAX)
 			return error_set(err, ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE, "no node has a %s of type \"%s\"", r[i].name, r[i].type);
-		if (ret->n == WANT_MAX)
-			return error_set(err, ESLURM_INVALID_GRES, "more than %d kinds of generic resources in \"%s\"", WANT_MAX, text);
-		ret->w[ret->n++] = (struct want){ name, type, r[i].count };
+		if ((rc = want_add(ret, (struct want){ name, type, r[i].count }, text, err)) < 0)
+			return rc;
 	}
 	return 0;
 }
@@ -54,13 +70,17 @@ int wants_task(struct core *c, const char *text, struct wants *ret, uint32_t *cp
 
 bool wants_match(const struct want *w, const struct node_gres *g) { return g->name == w->name && (!w->type || g->type == w->type); }
 
-uint32_t wants_free(const struct core_node *n, const struct avail *a, const struct want *w)
+/* As many as one job could have: shards are of one GPU. */
+uint32_t wants_free(const struct core *c, const struct core_node *n, const struct avail *a, const struct want *w)
 {
-	uint32_t sum = 0;
-	for (uint32_t i = 0; i < n->gres_n; i++)
-		if (wants_match(w, &n->gres[i]))
-			sum += a->gres[i];
-	return sum;
+	uint32_t sum = 0, most = 0;
+	for (uint32_t i = 0; i < n->gres_n; i++) {
+		if (!wants_match(w, &n->gres[i]))
+			continue;
+		sum += n->gres[i].shard && !c->params.many_shared ? 0 : a->gres[i];
+		most = a->gres[i] > most ? a->gres[i] : most;
+	}
+	return sum ? sum : most;
 }
 
 static void add_wants(const struct core *c, struct tres_sum *t, const struct wants *w, uint64_t times)

@@ -256,8 +256,12 @@ static void take_in_order(const struct core_node *n, const struct avail *a, stru
 }
 
 /* sockets: w->count on each of so many sockets; 0: `count` anywhere. */
-void inside_gres(const struct core_node *n, const struct avail *a, struct fit *f, const struct want *w, uint64_t count, uint32_t sockets)
+void inside_gres(const struct core *c, const struct core_node *n, const struct avail *a, struct fit *f, const struct want *w, uint64_t count, uint32_t sockets)
 {
+	if (shard_wanted(n, w)) {
+		shards_take(c, n, a, f, w, count);
+		return;
+	}
 	for (uint32_t s = 0; s < n->sockets && sockets; s++) {
 		uint32_t any, k = left_near(n, a, f, w, s, &any);
 		if (k + any < w->count)

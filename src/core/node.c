@@ -43,7 +43,10 @@ static void gres_add(struct core *c, struct core_node *n, const char *name, cons
 		first += n->gres[i].name == atom_get(c, name) ? n->gres[i].count : 0;
 	}
 	*e = (struct node_gres){ .name = atom_get(c, name), .type = type ? atom_get(c, type) : 0, .count = (uint32_t)count };
-	e->by_device = count <= 4096 && !(g && g->count_only);
+	e->shard = g && g->has_of_gpu;
+	e->gpu = e->shard ? g->of_gpu : 0;
+	e->of = UINT32_MAX;
+	e->by_device = count <= 4096 && !(g && g->count_only) && !e->shard;
 	e->no_index = !(g && (g->files || g->detected));
 	e->bit0 = before;
 	e->first_index = g && g->has_first_index ? g->first_index : first;
@@ -103,13 +106,14 @@ static void gres_load(struct core *c, struct core_node *n, const Pb__NodeRecord 
 	gres_clear(n);
 	for (size_t i = 0; i < rec->n_gres_list && n->gres_n < GRES_MAX; i++)
 		gres_add(c, n, rec->gres_list[i]->name, rec->gres_list[i]->type, rec->gres_list[i]->count, rec->gres_list[i]);
+	shards_link(c, n);
 	if (rec->n_gres_list || !rec->gres || gres_parse(rec->gres, r, GRES_REQ_MAX, &count, NULL) < 0)
 		return;
 	for (size_t i = 0; i < count && n->gres_n < GRES_MAX; i++)
 		gres_add(c, n, r[i].name, r[i].type, r[i].count, NULL);
 }
 
-void node_gres_detected(struct core_node *n, const Pb__NodeRecord *seen)
+void node_gres_detected(const struct core *c, struct core_node *n, const Pb__NodeRecord *seen)
 {
 	for (size_t i = 0; i < n->rec->n_gres_list && i < n->gres_n && n->rec->n_gres_list == seen->n_gres_list; i++) {
 		Pb__NodeGres *to = n->rec->gres_list[i];
@@ -127,6 +131,7 @@ void node_gres_detected(struct core_node *n, const Pb__NodeRecord *seen)
 		e->cores = near_cpus(n, to->cores);
 		links_load(e, to->links);
 	}
+	shards_link(c, n);
 }
 
 void node_setup(struct core *c, struct core_node *n, const Pb__NodeRecord *rec)

@@ -199,7 +199,7 @@ static void register_known(struct core *c, struct core_node *n, const Pb__NodeRe
 	if (reboot_is_back(n, q))
 		reboot_done(c, n);
 	facts_take(n, q->node);
-	node_gres_detected(n, q->node);
+	node_gres_detected(c, n, q->node);
 	n->registered = true;
 	n->last_busy_ms = n->last_busy_ms ? n->last_busy_ms : c->now_ms;
 	n->flags &= ~(uint32_t)(NODEF_NOT_RESPONDING | NODEF_INVALID_REG);

@@ -23,6 +23,8 @@ void avail_now(const struct core_node *n, struct avail *a)
 	a->used = n->used;
 	for (uint32_t g = 0; g < n->gres_n; g++)
 		a->gres[g] = n->gres[g].count - n->gres[g].used;
+	if (n->shards)
+		shards_now(n, a);
 }
 
 static bool geometry_fits(const struct shape *s, const struct core_node *n)
@@ -100,7 +102,7 @@ uint32_t gpus_for_job(const struct core *c, const struct shape *s, const struct 
 {
 	uint32_t min = UINT32_MAX;
 	for (uint32_t i = 0; i < s->job.n; i++) {
-		uint32_t k = wants_free(n, a, &s->job.w[i]);
+		uint32_t k = wants_free(c, n, a, &s->job.w[i]);
 		if (is_gpu(c, &s->job.w[i]) && s->cpus_per_gpu && k > a->cpus / s->cpus_per_gpu)
 			k = a->cpus / s->cpus_per_gpu;
 		if (is_gpu(c, &s->job.w[i]) && s->mem_per_gpu && k > a->mem / s->mem_per_gpu)
@@ -115,10 +117,10 @@ static bool near_enough(const struct core *c, const struct shape *s, const struc
 {
 	struct fit f = { .node = n->index, .cpus = cpus };
 	for (uint32_t i = 0; i < s->node.n; i++)
-		inside_gres(n, a, &f, &s->node.w[i], s->node.w[i].count, 0);
+		inside_gres(c, n, a, &f, &s->node.w[i], s->node.w[i].count, 0);
 	for (uint32_t i = 0; i < s->task.n; i++)
 		if (!fixed_of(s, s->task.w[i].name))
-			inside_gres(n, a, &f, &s->task.w[i], s->task.w[i].count * tasks, 0);
+			inside_gres(c, n, a, &f, &s->task.w[i], s->task.w[i].count * tasks, 0);
 	return cpus <= inside_near(c, n, a, &f);
 }
 
@@ -135,13 +137,13 @@ uint32_t fit_tasks(const struct core *c, const struct shape *s, const struct cor
 		return 0;
 	uint32_t max = s->overcommit ? s->tasks : a->cpus / s->cpus_per_task;
 	for (uint32_t i = 0; i < s->node.n; i++)
-		if (wants_free(n, a, &s->node.w[i]) < s->node.w[i].count)
+		if (wants_free(c, n, a, &s->node.w[i]) < s->node.w[i].count)
 			return 0;
 	for (uint32_t i = 0; i < s->socket.n; i++)
 		if (inside_sockets_with(n, a, &s->socket.w[i]) < (s->sockets ? s->sockets : 1))
 			return 0;
 	for (uint32_t i = 0; i < s->task.n; i++) {
-		uint32_t fixed = fixed_of(s, s->task.w[i].name), k = (uint32_t)((fixed ? fixed : wants_free(n, a, &s->task.w[i])) / s->task.w[i].count);
+		uint32_t fixed = fixed_of(s, s->task.w[i].name), k = (uint32_t)((fixed ? fixed : wants_free(c, n, a, &s->task.w[i])) / s->task.w[i].count);
 		max = k < max ? k : max;
 	}
 	if (s->job.n && !gpus_for_job(c, s, n, a))
@@ -167,6 +169,15 @@ uint32_t fit_tasks(const struct core *c, const struct shape *s, const struct cor
 	return s->per_node && !s->tasks_set && lo < s->per_node ? 0 : lo;
 }
 
+/* Does it get shards of GPUs of entry g? */
+static bool shares_gpus(const struct core_node *n, const struct fit *f, uint32_t g)
+{
+	for (uint32_t i = 0; n->shards && i < n->gres_n; i++)
+		if (n->gres[i].shard && n->gres[i].whole == g && f->gres[i])
+			return true;
+	return false;
+}
+
 /* What a node gives: its share of tasks and of the job's own GRES. */
 void fit_take(const struct core *c, const struct shape *s, const struct core_node *n, const struct avail *a, uint32_t tasks, const uint32_t *share, struct fit *f)
 {
@@ -175,21 +186,22 @@ void fit_take(const struct core *c, const struct shape *s, const struct core_nod
 	f->tasks = tasks;
 	f->cpus = need_cpus(c, s, n, tasks ? tasks : 1, gpus);
 	for (uint32_t i = 0; i < s->node.n; i++)
-		inside_gres(n, a, f, &s->node.w[i], s->node.w[i].count, 0);
+		inside_gres(c, n, a, f, &s->node.w[i], s->node.w[i].count, 0);
 	for (uint32_t i = 0; i < s->socket.n; i++)
-		inside_gres(n, a, f, &s->socket.w[i], s->socket.w[i].count, s->sockets ? s->sockets : 1);
+		inside_gres(c, n, a, f, &s->socket.w[i], s->socket.w[i].count, s->sockets ? s->sockets : 1);
 	for (uint32_t i = 0; i < s->task.n; i++)
 		if (!fixed_of(s, s->task.w[i].name))
-			inside_gres(n, a, f, &s->task.w[i], s->task.w[i].count * tasks, 0);
+			inside_gres(c, n, a, f, &s->task.w[i], s->task.w[i].count * tasks, 0);
 	for (uint32_t i = 0; i < s->job.n; i++) {
-		inside_gres(n, a, f, &s->job.w[i], share[i], 0);
+		inside_gres(c, n, a, f, &s->job.w[i], share[i], 0);
 		gpus += is_gpu(c, &s->job.w[i]) ? share[i] : 0;
 	}
 	f->cpus = need_cpus(c, s, n, tasks ? tasks : 1, gpus);
 	f->cpus = f->cpus > a->cpus ? a->cpus : f->cpus;
 	f->mem = need_mem(c, s, n, f->cpus, gpus);
 	for (uint32_t g = 0; s->exclusive && g < n->gres_n; g++)
-		f->gres[g] = a->gres[g];
+		if (!n->gres[g].shard) /* GPUs are held whole, unless it asked for shards */
+			f->gres[g] = shares_gpus(n, f, g) ? 0 : a->gres[g];
 }
 
 /* Does somebody hold the node who shares it with no other user than his own? */
@@ -247,8 +259,12 @@ struct alloc *alloc_build(struct core *c, const struct shape *s, const struct co
 	for (uint32_t i = 0; i < n; i++) {
 		const struct core_node *node = c->node[f[i].node];
 		uint64_t *w = a->words + a->on[i].bits;
-		uint64_t *own = node->resv_n ? xmalloc((node->cpu_words + node->dev_words + 1) * sizeof *own) : NULL;
-		inside_take(c, s, p, node, &f[i], own ? resv_used(c, node, when, own) : node->used, w);
+		uint64_t *own = node->resv_n || node->shards ? xmalloc((node->cpu_words + node->dev_words + 1) * sizeof *own) : NULL;
+		if (own) {
+			resv_used(c, node, when, own);
+			shards_busy(node, NULL, own);
+		}
+		inside_take(c, s, p, node, &f[i], own ? own : node->used, w);
 		free(own);
 		for (uint32_t g = 0; g < node->gres_n; g++)
 			w[node->cpu_words + node->dev_words + g] = f[i].gres[g];

@@ -215,12 +215,36 @@ static char *gres_used_index(const struct core_node *n, const struct node_gres *
 	return text;
 }
 
+/* "shard:h100:3(-/4,3/4)": once for those of all GPUs of one type, at the first of them. */
+static void shards_used(const struct core *c, const struct core_node *n, uint32_t g, struct str *s)
+{
+	const struct node_gres *e = &n->gres[g];
+	uint32_t used = 0;
+	for (uint32_t i = 0; i < n->gres_n; i++) {
+		if (!n->gres[i].shard || n->gres[i].name != e->name || n->gres[i].type != e->type)
+			continue;
+		if (i < g)
+			return;
+		used += n->gres[i].used;
+	}
+	char *t = shards_text(n, e, true, NULL);
+	str_add_sep(s, ",", atom_text(c, e->name));
+	if (e->type)
+		str_addf(s, ":%s", atom_text(c, e->type));
+	str_addf(s, ":%u(%s)", used, t);
+	free(t);
+}
+
 /* "gpu:h100:2(IDX:0-1),gpu:a100:0(IDX:N/A)" */
 static char *gres_used(const struct core *c, const struct core_node *n)
 {
 	struct str s = STR_INIT;
 	for (uint32_t g = 0; g < n->gres_n; g++) {
 		const struct node_gres *e = &n->gres[g];
+		if (e->shard) {
+			shards_used(c, n, g, &s);
+			continue;
+		}
 		char *t = gres_used_index(n, e);
 		str_add_sep(&s, ",", atom_text(c, e->name));
 		if (e->type)

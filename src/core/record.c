@@ -35,13 +35,40 @@ char *job_nodes_text(const struct core *c, const struct core_job *j)
 	return s;
 }
 
+/* Shards of several GPUs are one entry of the message: are those of g the first that the job has? */
+static bool shards_first(const struct core_node *n, const uint64_t *count, uint32_t g)
+{
+	for (uint32_t i = 0; i < g; i++)
+		if (n->gres[i].shard && n->gres[i].name == n->gres[g].name && count[i])
+			return false;
+	return true;
+}
+
+static void shards_message(const struct core_node *n, const struct node_gres *e, const uint64_t *count, Pb__GresAlloc *m, struct arena *a)
+{
+	struct bitset *gpus = bitset_create(4096);
+	m->type = NULL;
+	m->count = 0;
+	for (uint32_t g = 0; g < n->gres_n; g++)
+		if (n->gres[g].shard && n->gres[g].name == e->name && count[g]) {
+			m->count += count[g];
+			bitset_set(gpus, n->gres[g].gpu);
+		}
+	char *index = idset_format(gpus), *shares = shards_text(n, e, false, count);
+	m->index = arena_strdup(a, index);
+	m->shares = arena_strdup(a, shares);
+	free(index);
+	free(shares);
+	bitset_destroy(gpus);
+}
+
 static size_t gres_messages(const struct core *c, const struct core_node *n, const uint64_t *words, Pb__GresAlloc **ret, struct arena *a)
 {
 	const uint64_t *dev = words + n->cpu_words, *count = dev + n->dev_words;
 	size_t k = 0;
 	for (uint32_t g = 0; g < n->gres_n; g++) {
 		const struct node_gres *e = &n->gres[g];
-		if (!count[g])
+		if (!count[g] || (e->shard && !shards_first(n, count, g)))
 			continue;
 		Pb__GresAlloc *m = arena_alloc(a, sizeof *m);
 		pb__gres_alloc__init(m);
@@ -57,6 +84,8 @@ static size_t gres_messages(const struct core *c, const struct core_node *n, con
 			m->index = arena_strdup(a, t);
 			free(t);
 		}
+		if (e->shard)
+			shards_message(n, e, count, m, a);
 		ret[k++] = m;
 	}
 	return k;
@@ -355,6 +384,10 @@ static int restore_gres(const struct core *c, const struct core_node *n, const P
 	for (size_t i = 0; i < p->n_gres; i++) {
 		const Pb__GresAlloc *m = p->gres[i];
 		uint32_t name = atom_find(c, m->name), type = atom_find(c, m->type), g = 0;
+		if (m->shares && !shards_read(n, name, m->shares, count))
+			return -ESLURM_INVALID_GRES;
+		if (m->shares)
+			continue;
 		while (g < n->gres_n && (n->gres[g].name != name || n->gres[g].type != type))
 			g++;
 		if (g == n->gres_n)
@@ -403,6 +436,8 @@ static int restore_part(struct core *c, struct alloc *a, const Pb__NodeAlloc *p,
 			r = (k >= n->cpu_words || !(share || piled)) && w[k] & n->used[k] ? -EEXIST : 0;
 		for (uint32_t k = 0; live && share && !piled && !n->over && k < n->cpus && !r; k++)
 			r = bit_of(w, k) && bit_of(n->used, k) && !(n->shares && n->shares[k]) ? -EEXIST : 0;
+		if (!r && live && shards_clash(n, w))
+			r = -EEXIST;
 		if (r < 0)
 			break;
 		a->words_n += words;
@@ -455,6 +490,7 @@ void restore_cleaning(struct core *c, struct core_job *j)
 			taken = taken || (bit_of(w, k) && bit_of(n->used, k) && !(n->shares && n->shares[k]));
 		for (uint32_t g = 0; g < n->gres_n; g++)
 			taken = taken || n->gres[g].used + w[words + g] > n->gres[g].count;
+		taken = taken || shards_clash(n, w);
 		if (taken)
 			continue;
 		node_hold(c, j, i);

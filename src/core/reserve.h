@@ -53,7 +53,7 @@ bool resv_list_has(const char *list, const char *word);
 /* What reservations leave of `a` on n for w->j (in w->in, if set). */
 void resv_less(const struct core *c, const struct core_node *n, const struct when *w, struct avail *a);
 /* n->used and what reservations keep from w, in buf (cpu_words + dev_words); n->used itself where nothing is kept. */
-const uint64_t *resv_used(const struct core *c, const struct core_node *n, const struct when *w, uint64_t *buf);
+void resv_used(const struct core *c, const struct core_node *n, const struct when *w, uint64_t *buf);
 /* The reservations a job of this shape may start in, in order; NULL stands for none. Returns their number. */
 uint32_t resv_choices(struct core *c, struct shape *s, struct resv *ret[RESV_USE_MAX + 1]);
 bool resv_open(const struct core *c, const struct resv *r);

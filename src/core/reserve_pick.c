@@ -60,6 +60,9 @@ static void free_words(const struct core *c, const struct resv *r, const struct 
 		const uint64_t *w = j->alloc->words + j->alloc->on[n->held[i].at].bits;
 		for (uint32_t k = 0; job_stays(c, r, j) && k < words; k++)
 			buf[k] &= j->alloc->exclusive ? 0 : ~w[k];
+		for (uint32_t g = 0; n->shards && job_stays(c, r, j) && g < n->gres_n; g++)
+			if (n->gres[g].shard && w[words + g])
+				buf[n->cpu_words + n->gres[g].of / 64] &= ~(1ULL << (n->gres[g].of % 64));
 	}
 	for (uint32_t i = 0; i < n->resv_n; i++)
 		for (uint32_t k = 0; taken_by(c, r, n->resv[i].r, false) && k < words; k++)

@@ -205,6 +205,18 @@ static const uint64_t *used_then(const struct core *c, const struct core_node *n
 	return buf;
 }
 
+/* Adds to it the GPUs of which shards are in use then. */
+static void shared_then(const struct core *c, const struct core_node *n, const struct when *w, uint64_t *busy)
+{
+	if (!w->start_ms)
+		shards_busy(n, NULL, busy);
+	for (size_t i = 0; w->start_ms && n->shards && !w->empty && i < n->held_n; i++) {
+		const struct core_job *j = n->held[i].job;
+		if (job_end_ms(c, j) > w->start_ms)
+			shards_busy(n, j->alloc->words + j->alloc->on[n->held[i].at].bits + n->cpu_words + n->dev_words, busy);
+	}
+}
+
 static bool device_part(const struct core_node *n, uint32_t g, const uint64_t *words)
 {
 	const struct node_gres *e = &n->gres[g];
@@ -268,6 +280,10 @@ static void less_parts(const struct core *c, const struct core_node *n, const st
 	keep_parts(c, n, w, s, busy);
 	uint32_t cpus = inside_free(c, n, busy);
 	a->cpus = cpus < a->cpus ? cpus : a->cpus;
+	for (uint32_t g = 0; n->shards && g < n->gres_n; g++)
+		if (n->gres[g].shard && shard_whole(n, g, busy))
+			a->gres[g] = 0;
+	shared_then(c, n, w, busy);
 	for (uint32_t g = 0; g < n->gres_n; g++) {
 		uint32_t k = 0;
 		for (uint32_t d = n->gres[g].bit0; n->gres[g].by_device && d < n->gres[g].bit0 + n->gres[g].count; d++)
@@ -296,13 +312,11 @@ void resv_less(const struct core *c, const struct core_node *n, const struct whe
 		less_parts(c, n, w, s, a);
 }
 
-const uint64_t *resv_used(const struct core *c, const struct core_node *n, const struct when *w, uint64_t *buf)
+void resv_used(const struct core *c, const struct core_node *n, const struct when *w, uint64_t *buf)
 {
-	if (!any_parts(n))
-		return n->used;
 	memcpy(buf, n->used, (n->cpu_words + n->dev_words) * sizeof *buf);
-	keep_parts(c, n, w, span(c, w), buf);
-	return buf;
+	if (any_parts(n))
+		keep_parts(c, n, w, span(c, w), buf);
 }
 
 uint64_t resv_next_end(const struct core *c, const struct core_node *n, const struct when *w)

@@ -143,9 +143,30 @@ static int shape_gpu_totals(struct core *c, struct shape *s, struct error *err)
 	return 0;
 }
 
-/* The same devices may be counted by node or by socket, not both; nor by socket and for the whole job. */
+static bool wants_name(const struct wants *l, uint32_t name)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (l->w[i].name == name)
+			return true;
+	return false;
+}
+
+static bool shape_names(const struct shape *s, uint32_t name) { return wants_name(&s->job, name) || wants_name(&s->node, name) || wants_name(&s->socket, name) || wants_name(&s->task, name); }
+
+/* What is counted for the whole job is not counted otherwise, too (of GPUs shape_gpu_totals has made one number). */
+static int wants_of_job(const struct core *c, const struct shape *s, struct error *err)
+{
+	for (uint32_t i = 0; i < s->job.n; i++)
+		if (wants_name(&s->node, s->job.w[i].name) || wants_name(&s->task, s->job.w[i].name))
+			return error_set(err, ESLURM_INVALID_GRES, "%s are asked for for the whole job and also by node or by task", atom_text(c, s->job.w[i].name));
+	return 0;
+}
+
+/* The same devices may be counted by node or by socket, not both; nor by socket and for the whole job. GPUs are asked for whole or by shards. */
 static int wants_once(const struct core *c, const struct shape *s, struct error *err)
 {
+	if (shape_names(s, c->gpu) && shape_names(s, atom_find(c, "shard")))
+		return error_set(err, ESLURM_INVALID_GRES, "one job gets whole GPUs or shards of GPUs, not both");
 	for (uint32_t i = 0; i < s->socket.n; i++)
 		for (uint32_t k = 0; k < WANT_MAX; k++)
 			if ((k < s->node.n && s->node.w[k].name == s->socket.w[i].name) || (k < s->job.n && s->job.w[k].name == s->socket.w[i].name))
@@ -201,7 +222,7 @@ static int shape_fill(struct core *c, struct shape *s, const Pb__JobDesc *d, str
 	s->exc_nodes = xstrdup_null(d->exc_nodes);
 	s->resv_key = xstrdup_null(d->reservation && d->reservation[0] ? d->reservation : NULL);
 	shape_counts(c, s, d);
-	if ((r = shape_gpu_totals(c, s, err)) < 0)
+	if ((r = shape_gpu_totals(c, s, err)) < 0 || (r = wants_of_job(c, s, err)) < 0)
 		return r;
 	char *list = xstrdup(d->partition ? d->partition : ""), *at = list, *w;
 	while ((w = str_next(&at, ",")) && s->part_n < JOB_PARTS_MAX)
@@ -413,6 +434,24 @@ void shape_free_all(struct core *c)
 	}
 }
 
+/* Of which kind of resource does no node have as many as are asked for? */
+static bool too_many(const struct core *c, const struct shape *s, const struct core_part *p, struct want *ret, uint32_t *ret_most)
+{
+	for (uint32_t i = 0; i < s->node.n + s->task.n; i++) {
+		*ret = i < s->node.n ? s->node.w[i] : s->task.w[i - s->node.n];
+		*ret_most = 0;
+		bitset_for(p->nodes, x) {
+			struct avail a;
+			avail_full(c->node[x], &a);
+			uint32_t k = wants_free(c, c->node[x], &a, ret);
+			*ret_most = k > *ret_most ? k : *ret_most;
+		}
+		if (*ret_most < ret->count)
+			return true;
+	}
+	return false;
+}
+
 /* Which condition leaves no node? One sentence for the person who asked. */
 static void explain(struct core *c, struct shape *s, const struct core_part *p, struct error *err)
 {
@@ -432,6 +471,8 @@ static void explain(struct core *c, struct shape *s, const struct core_part *p, 
 	want_cpus = s->min_cpus > want_cpus ? s->min_cpus : want_cpus;
 	want_gpus = want_gpus ? want_gpus : gpu_count(c, &s->task);
 	int code = ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE;
+	struct want short_of;
+	uint32_t most;
 	/* Memory after CPUs: it may only be the default for each of them. */
 	if (want_cpus > cpus)
 		error_set(err, code, "%u CPUs on one node are asked for, the largest node of partition \"%s\" has %u", want_cpus, p->rec->name, cpus);
@@ -439,6 +480,9 @@ static void explain(struct core *c, struct shape *s, const struct core_part *p, 
 		error_set(err, code, "%llu MiB of memory a node are asked for, the largest node of partition \"%s\" has %llu MiB", (unsigned long long)want_mem, p->rec->name, (unsigned long long)mem);
 	else if (want_gpus > gpus)
 		error_set(err, code, "%u GPUs on one node are asked for, nodes of partition \"%s\" have at most %u", want_gpus, p->rec->name, gpus);
+	else if (too_many(c, s, p, &short_of, &most))
+		error_set(err, code, "%llu of gres/%s on one node%s are asked for, in partition \"%s\" there are at most %u", (unsigned long long)short_of.count, atom_text(c, short_of.name),
+			  short_of.name == atom_find(c, "shard") ? " (of one GPU)" : "", p->rec->name, most);
 	else if (s->prefer)
 		error_set(err, code, "the nodes of partition \"%s\" with the preferred features \"%s\" cannot serve it", p->rec->name, s->prefer);
 	else if (s->features)

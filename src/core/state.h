@@ -63,6 +63,8 @@ struct node_gres {
 	uint32_t bit0;              /* first bit in the node's device words, when by_device */
 	uint32_t first_index;       /* index of its first device among all of that name */
 	bool by_device, no_index;   /* no_index: devices without files */
+	bool shard;                 /* shards of one GPU (shard.c): */
+	uint32_t gpu, of, whole;    /* its index, its bit among the node's devices, its entry */
 	uint64_t *cores;            /* CPUs near it (cpu_words of bits), NULL: any */
 	int16_t *links;             /* of a single device: links to each device of that name, by index; NULL: not known */
 	uint32_t links_n;
@@ -79,6 +81,7 @@ struct core_node {
 	struct future *future;      /* what will be free, counting fresh promises (future.c); made when asked for */
 	struct node_gres *gres;
 	uint32_t gres_n;
+	uint32_t shards;            /* how many of them are shards of a GPU */
 	uint32_t cap;               /* CPUs that jobs may have: cpus less those of spec */
 	uint32_t owners;            /* jobs that share it only with jobs of the same user */
 	uint32_t resv_n;
@@ -565,7 +568,7 @@ bool part_group_allowed(const Pb__PartitionRecord *p, const struct core_caller *
 /* node.c */
 void node_setup(struct core *c, struct core_node *n, const Pb__NodeRecord *rec);
 /* What the node has found out about its devices (AutoDetect of gres.conf). */
-void node_gres_detected(struct core_node *n, const Pb__NodeRecord *seen);
+void node_gres_detected(const struct core *c, struct core_node *n, const Pb__NodeRecord *seen);
 void node_destroy(struct core_node *n);
 void node_spare_used(struct core_node *n, const uint64_t *words); /* CPUs that jobs have are not kept for the system, whatever the configuration now says */
 void node_refresh(struct core *c, struct core_node *n);        /* bitsets after any change of state or room */
@@ -658,8 +661,23 @@ uint32_t inside_shared(const struct core_node *n, const struct core_part *p);  /
 uint32_t inside_socket_tasks(const struct core *c, const struct shape *s, const struct core_node *n, const struct avail *a);
 uint32_t inside_sockets_with(const struct core_node *n, const struct avail *a, const struct want *w);
 uint32_t inside_near(const struct core *c, const struct core_node *n, const struct avail *a, const struct fit *f);
-void inside_gres(const struct core_node *n, const struct avail *a, struct fit *f, const struct want *w, uint64_t count, uint32_t sockets);
+void inside_gres(const struct core *c, const struct core_node *n, const struct avail *a, struct fit *f, const struct want *w, uint64_t count, uint32_t sockets);
 void inside_take(const struct core *c, const struct shape *s, const struct core_part *p, const struct core_node *n, const struct fit *f, const uint64_t *used, uint64_t *words);
+
+/* shard.c */
+void shards_link(const struct core *c, struct core_node *n);   /* after its entries, or what is near them, changed */
+bool shard_whole(const struct core_node *n, uint32_t g, const uint64_t *words);     /* is the GPU of these shards among the devices in words (CPUs, then devices)? */
+void shards_busy(const struct core_node *n, const uint64_t *counts, uint64_t *words); /* adds to words the GPUs of which shards are used (NULL: by anybody now) */
+/* left: of each entry what nobody uses; whole: the GPU of these shards is held by a job that has all of it. Afterwards what is really free. */
+void shards_settle(const struct core_node *n, const bool *whole, uint32_t *left);
+void shards_now(const struct core_node *n, struct avail *a);
+bool shard_wanted(const struct core_node *n, const struct want *w);
+void shards_take(const struct core *c, const struct core_node *n, const struct avail *a, struct fit *f, const struct want *w, uint64_t count);
+/* "1/4,0/4" for each GPU (of the same type), of a job's counts; NULL: of all jobs, "-/4" where one has it whole. Malloc'd. */
+char *shards_text(const struct core_node *n, const struct node_gres *like, bool typed, const uint64_t *counts);
+bool shards_read(const struct core_node *n, uint32_t name, const char *text, uint64_t *counts);
+bool shards_clash(const struct core_node *n, const uint64_t *words); /* may a job not hold these, beside those that hold something now? */
+void shards_check(const struct core_node *n);
 
 /* job.c */
 struct core_job *job_find(const struct core *c, uint32_t id);
@@ -968,7 +986,7 @@ int wants_parse(struct core *c, const char *text, struct wants *ret, struct erro
 /* tres_per_task may also say cpu=N, which is --cpus-per-task by another name: into *cpus, which stays otherwise. */
 int wants_task(struct core *c, const char *text, struct wants *ret, uint32_t *cpus, struct error *err);
 bool wants_match(const struct want *w, const struct node_gres *g);
-uint32_t wants_free(const struct core_node *n, const struct avail *a, const struct want *w);
+uint32_t wants_free(const struct core *c, const struct core_node *n, const struct avail *a, const struct want *w);
 char *tres_of_request(const struct core *c, const struct shape *s);
 char *tres_of_alloc(const struct core *c, const struct core_job *j);
 char *tres_of_node(const struct core *c, const struct core_node *n, bool alloc);

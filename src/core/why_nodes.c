@@ -112,7 +112,7 @@ static bool part_meets(const struct count *k, const struct part *p, const struct
 	case P_TMP: return n->tmp >= p->need;
 	case P_CPUS: return a->cpus >= p->need;
 	case P_MEMORY: return (k->w->c->params.select_memory ? a->mem : n->mem) >= p->need;
-	case P_GRES: return wants_free(n, a, &p->gres) >= p->need;
+	case P_GRES: return wants_free(k->w->c, n, a, &p->gres) >= p->need;
 	case P_WHOLE: return !now || n->held_n == 0;
 	case P_TOGETHER: return fit_tasks(k->w->c, k->s, n, a) > 0;
 	}

@@ -422,11 +422,15 @@ static void add_gpus_on_node(struct envlist *e, const Pb__NodeAlloc *part)
 
 	for (size_t i = 0; i < part->n_gres; i++) {
 		struct bitset *b;
-		if (!str_eq(part->gres[i]->name, "gpu"))
+		bool shared = part->gres[i]->shares != NULL;
+		if (!shared && !str_eq(part->gres[i]->name, "gpu"))
 			continue;
-		count += part->gres[i]->count;
+		if (shared)
+			envlist_setf(e, "SLURM_SHARDS_ON_NODE", "%llu", (unsigned long long)part->gres[i]->count);
+		count += shared ? 0 : part->gres[i]->count;
 		if (!part->gres[i]->index || idset_parse(part->gres[i]->index, 4096, &b, NULL) < 0)
 			continue;
+		count += shared ? bitset_count(b) : 0;
 		bitset_for(b, k)
 			str_addf(&list, "%s%u", list.len ? "," : "", k);
 		bitset_destroy(b);

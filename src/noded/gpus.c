@@ -246,6 +246,8 @@ static Pb__NodeGres *entry_add(struct gpus_list *l, const Pb__NodeGres *like)
 	e->has_count_only = like->has_count_only;
 	e->count_only = like->count_only;
 	e->flags = xstrdup_null(like->flags);
+	e->has_of_gpu = like->has_of_gpu;
+	e->of_gpu = like->of_gpu;
 	e->has_detected = like->has_detected;
 	e->detected = like->detected;
 	l->entry = xrealloc(l->entry, (l->n + 1) * sizeof *l->entry);

@@ -58,7 +58,9 @@ static void submit_placement(struct sim *s, Pb__JobDesc *d)
 	d->has_spread_segments = d->spread_segments = d->has_segment && chance(s, 30);
 	d->has_time_min_min = d->has_time_limit_min && chance(s, 20);
 	d->time_min_min = 1 + draw(s, d->time_limit_min);
-	if (!d->tres_per_node && !d->tres_per_job && chance(s, 5)) {
+	if (!d->tres_per_node && !d->tres_per_job && chance(s, 4))
+		d->tres_per_task = (char *)"gres/shard:1";
+	else if (!d->tres_per_node && !d->tres_per_job && chance(s, 5)) {
 		d->tres_per_socket = (char *)"gres/gpu:1";
 		d->has_sockets_per_node = true;
 		d->sockets_per_node = 1 + draw(s, 2);
@@ -83,7 +85,7 @@ static void request_draw(struct sim *s, struct request *q)
 	d.time_limit_min = 1 + draw(s, 30);
 	d.has_mem_per_node = chance(s, 20);
 	d.mem_per_node = draw(s, 8000);
-	d.tres_per_node = (char *)(chance(s, 20) ? "gres/gpu:2" : NULL);
+	d.tres_per_node = (char *)(chance(s, 20) ? "gres/gpu:2" : chance(s, 15) ? chance(s, 50) ? "gres/shard:1" : "gres/shard:2" : NULL);
 	d.tres_per_job = (char *)(!d.tres_per_node && chance(s, 15) ? "gres/gpu:3" : NULL);
 	d.exclusive = (char *)(chance(s, 8) ? "node" : chance(s, 4) ? "user" : chance(s, 4) ? "topo" : NULL);
 	d.partition = (char *)(chance(s, 20) ? "short,main" : chance(s, 30) ? "short" : chance(s, 10) ? "shared" : chance(s, 5) ? "own" : NULL);
@@ -496,7 +498,7 @@ static void world_build(struct sim *s)
 	for (uint32_t i = 0; i < NODES; i++) {
 		char name[16];
 		Pb__NodeRecord r = PB__NODE_RECORD__INIT;
-		Pb__NodeGres g[2] = { PB__NODE_GRES__INIT, PB__NODE_GRES__INIT }, *list[2] = { g, g + 1 };
+		Pb__NodeGres g[6], *list[6];
 		snprintf(name, sizeof name, "n%u", i);
 		r.name = name;
 		r.has_cpus = r.has_real_memory = r.has_threads = true;
@@ -509,6 +511,8 @@ static void world_build(struct sim *s)
 		r.core_spec_count = i % 6 == 5;
 		r.real_memory = 8000 + 1000 * i;
 		r.features = (char *)(i % 2 ? "big" : "fast");
+		for (uint32_t k = 0; k < 6; k++)
+			pb__node_gres__init(list[k] = &g[k]);
 		for (uint32_t k = 0; k < 2; k++) {
 			g[k].name = (char *)"gpu";
 			g[k].count = 2;
@@ -517,8 +521,14 @@ static void world_build(struct sim *s)
 			g[k].first_index = 2 * k;
 			g[k].cores = (char *)(i % 4 < 3 ? k ? "2-3" : "0-1" : NULL);
 		}
+		for (uint32_t k = 2; k < 6; k++) { /* shards of each GPU */
+			g[k].name = (char *)"shard";
+			g[k].count = 2 + k % 2;
+			g[k].has_of_gpu = g[k].has_count_only = g[k].count_only = true;
+			g[k].of_gpu = k - 2;
+		}
 		r.gres_list = list;
-		r.n_gres_list = 2 * (i % 2);
+		r.n_gres_list = i % 2 ? i % 4 == 3 ? 6 : 2 : 0;
 		world_add_node(&s->w, &r);
 	}
 	if (draw(s, 2))
@@ -592,6 +602,8 @@ int main(int argc, char **argv)
 	s.w.clean = seed % 2;
 	s.w.params.slurmd_timeout_sec = 60;
 	s.w.params.backfill = seed % 4 != 3;
+	s.w.params.many_shared = seed % 4 == 2;
+	s.w.params.least_loaded_shared = seed % 3 == 1;
 	s.w.params.bf_reserve = seed % 5 == 1 || seed % 5 == 4 ? (uint32_t)(seed % 3 + 1) : 0;
 	s.w.params.bf_order = (uint32_t)(seed / 5 % 3);
 	s.w.params.bf_plan_all = seed % 10 == 2;

@@ -128,6 +128,7 @@ static void do_nodes(struct play *p)
 	for (size_t i = 0; i < hl.count; i++) {
 		Pb__NodeRecord r = PB__NODE_RECORD__INIT;
 		Pb__NodeGres g[16], *list[16];
+		uint32_t shards = opt(p, "shards") ? num(p, opt(p, "shards")) : 0;
 		r.name = hl.name[i];
 		r.has_cpus = r.has_real_memory = true;
 		r.cpus = opt(p, "cpus") ? num(p, opt(p, "cpus")) : 8;
@@ -172,6 +173,16 @@ static void do_nodes(struct play *p)
 			first += (uint32_t)e->count;
 			list[r.n_gres_list++] = e;
 		}
+		for (uint32_t gpu = 0; shards && gpu < first && r.n_gres_list < 16; gpu++) {
+			Pb__NodeGres *e = list[r.n_gres_list] = &g[r.n_gres_list];
+			r.n_gres_list++;
+			pb__node_gres__init(e);
+			e->name = (char *)"shard";
+			e->type = g[0].type;
+			e->count = shards;
+			e->has_of_gpu = e->has_count_only = e->count_only = true;
+			e->of_gpu = gpu;
+		}
 		world_add_node(&p->w, &r);
 		free(gres);
 	}
@@ -210,7 +221,7 @@ static void do_set(struct play *p)
 	struct core_params *q = &p->w.params;
 	const struct { const char *key; bool *flag; uint32_t *number; } row[] = {
 		{ "backfill", &q->backfill, NULL }, { "select_memory", &q->select_memory, NULL }, { "select_cores", &q->select_cores, NULL }, { "select_sockets", &q->select_sockets, NULL },
-		{ "lln", &q->select_lln, NULL }, { "one_task_per_core", &q->one_task_per_core, NULL }, { "dist_block", &q->select_block, NULL },
+		{ "lln", &q->select_lln, NULL }, { "ll_shared", &q->least_loaded_shared, NULL }, { "many_shared", &q->many_shared, NULL }, { "one_task_per_core", &q->one_task_per_core, NULL }, { "dist_block", &q->select_block, NULL },
 		{ "job_requeue", &q->job_requeue, NULL }, { "clean", &p->w.clean, NULL }, { "multifactor", &q->priority_multifactor, NULL },
 		{ "kill_invalid_depend", &q->kill_invalid_depend, NULL }, { "favor_small", &q->favor_small, NULL }, { "config_overrides", &q->config_overrides, NULL },
 		{ "weight_age", NULL, &q->weight_age }, { "prio_flags", NULL, &q->prio_flags }, { "max_age", NULL, &q->max_age_sec }, { "weight_size", NULL, &q->weight_job_size }, { "weight_partition", NULL, &q->weight_partition },

@@ -35,7 +35,7 @@ void world_init(struct world *w)
 		.cluster = "sim", .first_job_id = 1, .max_job_id = 67043328, .max_job_count = 100000, .max_array_size = 1001, .min_job_age_sec = 300,
 		.kill_wait_sec = 30, .slurmd_timeout_sec = 300, .resume_timeout_sec = 60, .max_step_count = 40000, .return_to_service = 1, .requeue_delay_sec = 0, .job_requeue = true,
 		.select_cores = true, .select_memory = true, .gather_sec = 30, .backfill = true, .bf_window_min = 1440, .bf_resolution_sec = 60, .bf_max_job_test = 100,
-		.def_mem_per_cpu = 100, .node_steps_clean = true, .gres_types = "gpu", .tres_extra = "gres/gpu", .max_switch_wait_sec = 300,
+		.def_mem_per_cpu = 100, .node_steps_clean = true, .gres_types = "gpu,shard", .tres_extra = "gres/gpu", .max_switch_wait_sec = 300,
 	};
 }
 

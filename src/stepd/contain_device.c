@@ -90,7 +90,8 @@ static bool given(Pb__GresAlloc **list, size_t n, const char *name, uint32_t ind
 {
 	for (size_t i = 0; i < n; i++) {
 		struct bitset *set;
-		if (strcmp(list[i]->name, name) || !list[i]->index || idset_parse(list[i]->index, DEVICES_MAX, &set, NULL) < 0)
+		bool shared = list[i]->shares && !strcmp(name, "gpu"); /* its index names GPUs */
+		if ((!shared && strcmp(list[i]->name, name)) || !list[i]->index || idset_parse(list[i]->index, DEVICES_MAX, &set, NULL) < 0)
 			continue;
 		bool has = index < set->size && bitset_has(set, index);
 		bitset_destroy(set);

@@ -44,7 +44,7 @@ static void visible_set(const struct step *s, struct envlist *e, const char *tex
 	}
 }
 
-/* Device indexes of all "gpu" entries in a list, ascending. Returns how many; *ret_count counts devices without index too. */
+/* Device indexes of all "gpu" entries in a list, and of the GPUs it has shards of, ascending. Returns how many; *ret_count counts devices without index too. */
 static size_t devices(Pb__GresAlloc **list, size_t n, uint32_t *ret, uint64_t *ret_count)
 {
 	size_t found = 0;
@@ -52,18 +52,27 @@ static size_t devices(Pb__GresAlloc **list, size_t n, uint32_t *ret, uint64_t *r
 	*ret_count = 0;
 	for (size_t i = 0; i < n; i++) {
 		struct bitset *one;
-		if (strcmp(list[i]->name, "gpu"))
+		if (strcmp(list[i]->name, "gpu") && !list[i]->shares)
 			continue;
-		*ret_count += list[i]->count;
+		*ret_count += list[i]->shares ? 0 : list[i]->count;
 		if (!list[i]->index || idset_parse(list[i]->index, GPUS_MAX, &one, NULL) < 0)
 			continue;
 		bitset_or(all, one);
+		*ret_count += list[i]->shares ? bitset_count(one) : 0;
 		bitset_destroy(one);
 	}
 	bitset_for(all, i)
 		ret[found++] = i;
 	bitset_destroy(all);
 	return found;
+}
+
+static uint64_t shards(Pb__GresAlloc **list, size_t n)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += list[i]->shares ? list[i]->count : 0;
+	return sum;
 }
 
 static char *list_text(const uint32_t *dev, size_t n)
@@ -180,7 +189,7 @@ static bool job_asked(const struct step *s)
 	const Pb__JobDesc *d = s->cred->job->desc;
 	const char *lists[] = { d ? d->tres_per_job : NULL, d ? d->tres_per_node : NULL, d ? d->tres_per_socket : NULL, d ? d->tres_per_task : NULL };
 	for (size_t i = 0; d && i < sizeof lists / sizeof *lists; i++)
-		if (lists[i] && strstr(lists[i], "gpu"))
+		if (lists[i] && (strstr(lists[i], "gpu") || strstr(lists[i], "shard")))
 			return true;
 	return !d;
 }
@@ -189,7 +198,7 @@ static bool step_asked(const Pb__StepDesc *d)
 {
 	const char *lists[] = { d ? d->tres_per_step : NULL, d ? d->tres_per_node : NULL, d ? d->tres_per_socket : NULL, d ? d->tres_per_task : NULL };
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-		if (lists[i] && strstr(lists[i], "gpu"))
+		if (lists[i] && (strstr(lists[i], "gpu") || strstr(lists[i], "shard")))
 			return true;
 	return false;
 }
@@ -240,10 +249,13 @@ void gpus_env(const struct step *s, const struct task *t, struct envlist *e)
 	bool theirs = job_count && !job_asked(s) && !step_asked(s->cred->desc);
 	envlist_unset(e, "SLURM_STEP_GPUS");
 	envlist_unset(e, "SLURM_GPUS_ON_NODE");
+	envlist_unset(e, "SLURM_SHARDS_ON_NODE");
 	for (size_t i = 0; i < sizeof visible / sizeof *visible && (job_count || step_count); i++)
 		envlist_unset(e, visible[i]);
 	if (theirs)
 		return;
+	if (shards(s->here->gres, s->here->n_gres))
+		envlist_setf(e, "SLURM_SHARDS_ON_NODE", "%llu", (unsigned long long)shards(s->here->gres, s->here->n_gres));
 	if (step_count)
 		envlist_setf(e, "SLURM_GPUS_ON_NODE", "%llu", (unsigned long long)step_count);
 	if (!n)
