@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "noded/namespace.h"
+#include "noded/remove.h"
 
 #define OLD ".gone."
 
@@ -45,16 +45,6 @@ static char *base_name(const struct noded *n, const char *pattern)
 	}
 	return str_take(&out);
 }
-
-static int on_entry(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-	(void)st, (void)ftw;
-	(void)(kind == FTW_DP || kind == FTW_D ? rmdir(path) : unlink(path));
-	return 0;
-}
-
-/* Follows no links and leaves no file system. */
-static void remove_tree(const char *path) { (void)nftw(path, on_entry, 32, FTW_PHYS | FTW_DEPTH | FTW_MOUNT); }
 
 /* True in a grandchild, for which slurmd does not wait: it ends with _exit. */
 static bool go_apart(void)
