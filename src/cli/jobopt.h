@@ -69,6 +69,7 @@ struct jobopt {
 	int wait_sec;                      /* -1: configuration's WaitTime */
 	int msg_timeout_sec;               /* 0: default */
 	uint32_t threads;
+	uint32_t treewidth;                /* 0: the configuration's */
 	/* Options of plugins (plugins.h): rows with ids from JOBOPT_COUNT on. */
 	const struct opt_row *more;
 	size_t more_n;

@@ -146,6 +146,8 @@ JOBOPT_PARSER(gpu_bind)
 /* The same, with the resource named in front of it. */
 JOBOPT_PARSER(tres_bind)
 {
+	if (!*value)
+		return 0;
 	if (!str_starts(value, "gres/gpu:") || !gpu_bind_valid(o, value + strlen("gres/gpu:")))
 		return jobopt_refuse(o, 1, err, "Invalid --tres-bind argument: %s; it looks like gres/gpu:single:2", value);
 	jobopt_put_str(o, &row->target, value);

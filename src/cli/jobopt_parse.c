@@ -109,6 +109,28 @@ static int num_parse(struct jobopt *o, const struct jobopt_row *row, const char 
 JOBOPT_PARSER(uint0) { return num_parse(o, row, value, 0, err); }
 JOBOPT_PARSER(uint1) { return num_parse(o, row, value, 1, err); }
 
+/* Of a segment of nodes; empty: as if not given. */
+JOBOPT_PARSER(segment)
+{
+	unsigned long long n;
+	if (!*value)
+		return 0;
+	if (str_to_u64(value, 0, INT32_MAX - 1, &n) < 0)
+		return jobopt_refuse_spec(o, row, err);
+	jobopt_put_num(o, &row->target, n);
+	return 0;
+}
+
+/* Of the tree in which nodes hand messages on; "off": one node hands on nothing. */
+JOBOPT_PARSER(treewidth)
+{
+	unsigned long long n = 65533;
+	if (!str_eq_nocase(value, "off") && *value && str_to_u64(value, 0, 65533, &n) < 0)
+		return jobopt_refuse(o, 255, err, "Invalid --treewidth value: %s", value);
+	jobopt_put_num(o, &row->target, *value ? n : 0);
+	return 0;
+}
+
 JOBOPT_PARSER(show_help) { o->show = JOBOPT_SHOW_HELP; return 0; }
 JOBOPT_PARSER(show_usage) { o->show = JOBOPT_SHOW_USAGE; return 0; }
 JOBOPT_PARSER(show_version) { o->show = JOBOPT_SHOW_VERSION; return 0; }
@@ -192,7 +214,7 @@ JOBOPT_PARSER(switches)
 	int rc = 0;
 	if (at)
 		*at++ = 0;
-	if (str_to_u64(copy, 0, INT32_MAX, &n) < 0)
+	if (str_to_u64(copy, 1, INT32_MAX, &n) < 0)
 		rc = refuse_num(o, row, copy, err);
 	else if (at && timespec_parse_secs(at, &secs, NULL) < 0)
 		rc = jobopt_refuse_spec(o, row, err);
@@ -396,7 +418,8 @@ JOBOPT_PARSER(oom_kill_step)
 JOBOPT_PARSER(wait_all_nodes)
 {
 	static const struct word words[] = { { "1", 1 }, { "0", 0 }, { NULL, 0 } };
-	return word_flag(o, row, words, value, err);
+	unsigned long long n;
+	return str_to_u64(value, 0, UINT32_MAX, &n) < 0 ? refuse_num(o, row, value, err) : word_flag(o, row, words, value, err);
 }
 
 /* "--no-kill=off" takes the environment's wish back. */
@@ -805,6 +828,10 @@ static void gres_prefix(struct str *s, const char *value, const char *prefix, ch
 JOBOPT_PARSER(gpus)
 {
 	struct str s = STR_INIT;
+	if (!*value) {                  /* "--gpus=$N" where N is empty: as if not given */
+		jobopt_put_str(o, &row->target, NULL);
+		return 0;
+	}
 	gres_prefix(&s, value, "gres/gpu:", 0);
 	struct gres_req req[GRES_REQ_MAX];
 	size_t n;
@@ -820,6 +847,8 @@ JOBOPT_PARSER(gpus)
 JOBOPT_PARSER(gpus_per_task)
 {
 	struct str s = STR_INIT;
+	if (!*value)
+		return 0;
 	if (jobopt_is_set(o, JO_tres_per_task) && o->desc->tres_per_task && strstr(o->desc->tres_per_task, "gpu") && o->from[JO_tres_per_task] == JOBOPT_ENV)
 		jobopt_tres_remove(o->desc->tres_per_task, "gres/gpu");     /* what the job was asked for; this is for a step of it */
 	if (jobopt_is_set(o, JO_tres_per_task) && o->desc->tres_per_task && strstr(o->desc->tres_per_task, "gpu")) {
@@ -846,8 +875,8 @@ JOBOPT_PARSER(gres)
 {
 	if (str_eq_nocase(value, "help"))
 		return jobopt_refuse(o, 1, err, "--gres=help is not supported by this version; scontrol show node lists them");
-	if (str_eq_nocase(value, "none")) {
-		jobopt_put_str(o, &row->target, "none");
+	if (str_eq_nocase(value, "none") || !*value) {
+		jobopt_put_str(o, &row->target, *value ? "none" : NULL);
 		return 0;
 	}
 	struct str s = STR_INIT;
@@ -866,9 +895,9 @@ JOBOPT_PARSER(gres)
 JOBOPT_PARSER(tres_per_task)
 {
 	static const char *const bad[] = { "bb", "billing", "energy", "fs", "mem", "node", "pages", "vmem" };
-	char *copy = xstrdup(value), *cursor = copy, *part;
+	char *copy = xstrdup(value), *cursor = *value ? copy : NULL, *part;
 	int rc = 0;
-	while (rc == 0 && (part = str_next(&cursor, ","))) {
+	while (rc == 0 && cursor && (part = str_next(&cursor, ","))) {
 		size_t len = strcspn(part, ":=/");
 		bool known = (len == 3 && !strncmp(part, "cpu", 3)) || (part[len] == '/' && part[len + 1] && ((len == 4 && !strncmp(part, "gres", 4)) || (len == 7 && !strncmp(part, "license", 7))));
 		for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)

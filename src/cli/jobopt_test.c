@@ -14,7 +14,7 @@
 
 #define TODO_MAX_SBATCH 31
 #define TODO_MAX_SALLOC 30
-#define TODO_MAX_SRUN 41
+#define TODO_MAX_SRUN 39
 
 static struct error err;
 static char storage[1024];

@@ -40,7 +40,7 @@
 enum { SA_ALLUSERS, SA_ACCOUNTS, SA_ARRAY, SA_BRIEF, SA_SCRIPT, SA_COMPLETION, SA_DELIMITER, SA_DUPLICATES, SA_HELPFORMAT, SA_END, SA_ENVVARS, SA_EXPAND, SA_GROUP,
        SA_HELP, SA_HELPREASON, SA_HELPSTATE, SA_NNODES, SA_NCPUS, SA_JOBS, SA_LIMIT_MIN, SA_LIMIT_MAX, SA_LOCAL, SA_LONG, SA_ALLCLUSTERS, SA_CLUSTERS, SA_NOHEADER,
        SA_NOCONVERT, SA_NODELIST, SA_NAME, SA_FORMAT, SA_PARSABLE, SA_PARSABLE2, SA_QOS, SA_PARTITION, SA_REASON, SA_STATE, SA_START, SA_TRUNCATE, SA_USER, SA_UNITS,
-       SA_USAGE, SA_VERBOSE, SA_VERSION, SA_WCKEYS, SA_ALLOCATIONS, SA_JSON, SA_YAML, SA_WHOLE_HET, SA_TODO };
+       SA_USAGE, SA_VERBOSE, SA_VERSION, SA_WCKEYS, SA_ALLOCATIONS, SA_JSON, SA_YAML, SA_WHOLE_HET, SA_CONSTRAINTS, SA_TODO };
 
 static const struct opt_row rows[] = {
 	{ "allusers", 'a', OPT_NONE, NULL, "jobs of all users (the default for root), not only your own", SA_ALLUSERS, false },
@@ -48,7 +48,7 @@ static const struct opt_row rows[] = {
 	{ "array", 0, OPT_NONE, NULL, "a line for each waiting task of an array", SA_ARRAY, false },
 	{ "brief", 'b', OPT_NONE, NULL, "only id, state and exit code", SA_BRIEF, false },
 	{ "batch-script", 'B', OPT_NONE, NULL, "print the batch script of the jobs given with -j", SA_SCRIPT, false },
-	{ "constraints", 'C', OPT_REQUIRED, "features", "only jobs with these constraints", SA_TODO, true },
+	{ "constraints", 'C', OPT_REQUIRED, "features", "only jobs that asked for all these features", SA_CONSTRAINTS, false },
 	{ "completion", 'c', OPT_NONE, NULL, "ask the job completion log instead", SA_COMPLETION, false },
 	{ "delimiter", 0, OPT_REQUIRED, "text", "what stands between fields with -p and -P, instead of |", SA_DELIMITER, false },
 	{ "duplicates", 'D', OPT_NONE, NULL, "all attempts of a job, not only the last", SA_DUPLICATES, false },
@@ -109,6 +109,7 @@ struct pick { uint64_t job; int64_t task, step, part; char sluid[32]; }; /* part
 
 struct sacct {
 	bool by_long, by_format;      /* -l and -o */
+	bool nothing;                 /* a filter that nothing passes */
 	struct words account, qos, partition, state, user_names, group_names, name, wckey, cluster, jobs, reason;
 	uint32_t *uid, *gid;
 	size_t uid_n, uid_cap, gid_n, gid_cap;
@@ -120,6 +121,7 @@ struct sacct {
 	struct json *writer;          /* of --json and --yaml, while printing */
 	const char *const *argv;      /* as typed */
 	int argc;
+	struct words constraint;
 	struct range nnodes, ncpus;
 	uint32_t limit_min, limit_max;
 	bool has_limit_min, has_limit_max, all_users, all_clusters, array, script, env_vars, duplicates, no_header, no_steps, has_start, has_end;
@@ -279,6 +281,10 @@ static void users_add(struct sacct *a, const char *text)
 {
 	struct words w = { 0 };
 	words_add(&w, text);
+	if (!w.n) {
+		log_error("Invalid user id: %s", text);
+		exit(1);
+	}
 	for (size_t i = 0; i < w.n; i++) {
 		unsigned long long id;
 		const struct passwd *pw = str_to_u64(w.w[i], 0, UINT32_MAX, &id) ? getpwnam(w.w[i]) : NULL;
@@ -295,6 +301,10 @@ static void groups_add(struct sacct *a, const char *text)
 {
 	struct words w = { 0 };
 	words_add(&w, text);
+	if (!w.n) {
+		log_error("Invalid group id: %s", text);
+		exit(1);
+	}
 	for (size_t i = 0; i < w.n; i++) {
 		unsigned long long id;
 		const struct group *gr = str_to_u64(w.w[i], 0, UINT32_MAX, &id) ? getgrnam(w.w[i]) : NULL;
@@ -332,20 +342,22 @@ static void when_read(const char *text, time_t *ret, bool *has)
 
 static void range_read(const char *text, struct range *r, const char *what)
 {
+	if (!*text)
+		return;
 	unsigned long long lo, hi;
 	char *copy = xstrdup(text), *dash = strchr(copy, '-');
 	if (dash)
 		*dash = 0;
 	if (str_to_u64(copy, 0, UINT32_MAX, &lo) || str_to_u64(dash ? dash + 1 : copy, 0, UINT32_MAX, &hi) || hi < lo)
 		fatal("Invalid %s specification: %s (expected min[-max])", what, text);
-	*r = (struct range){ lo, hi, true };
+	*r = (struct range){ lo, hi, hi != 0 };
 	free(copy);
 }
 
 static void limit_read(const char *text, uint32_t *ret, bool *has)
 {
 	struct error err = { 0 };
-	if (timespec_parse_mins(text, ret, &err))
+	if (timespec_parse_mins(text, ret, &err) || !*ret)
 		fatal("Invalid time limit specification: %s", text);
 	*has = true;
 }
@@ -393,6 +405,7 @@ static struct words *words_of(struct sacct *a, int id)
 	case SA_CLUSTERS: return &a->cluster;
 	case SA_JOBS: return &a->jobs;
 	case SA_REASON: return &a->reason;
+	case SA_CONSTRAINTS: return &a->constraint;
 	default: return NULL;
 	}
 }
@@ -425,6 +438,8 @@ static int on_option(const struct opt_row *row, const char *v, void *arg, struct
 	(void)err;
 	if (w)
 		words_add(w, v);
+	if (w && !*v && row->id != SA_JOBS && row->id != SA_REASON && row->id != SA_WCKEYS && row->id != SA_CONSTRAINTS)
+		a->nothing = true;              /* "--name=$N" where N is empty: no job, not all */
 	else if (flag)
 		*flag = true;
 	if (w || flag)
@@ -574,10 +589,25 @@ static Pb__DbdJobsRsp *ask(const struct sacct *a, struct client *c)
 /* --- sifting and printing -------------------------------------------------------------------------------------------------- */
 static bool in_range(const struct range *r, uint64_t v) { return !r->set || (v >= r->min && v <= (r->max > r->min ? r->max : r->min)); }
 
+/* Was the feature asked for? "a&b", "[a*2|b]" */
+static bool has_feature(const char *features, const char *want)
+{
+	size_t n = strlen(want);
+	for (const char *p = features; p && *p; p += strcspn(p, "&|,[]()*")) {
+		p += strspn(p, "&|,[]()*");
+		if (strcspn(p, "&|,[]()*") == n && !strncmp(p, want, n))
+			return true;
+	}
+	return false;
+}
+
 static bool job_passes(const struct sacct *a, const Pb__DbdJob *d, const Pb__JobRecord *j)
 {
 	uint32_t limit = j->time_limit_min;
 	bool found = !a->reason.n;
+	for (size_t i = 0; i < a->constraint.n; i++)
+		if (!has_feature(j->desc ? j->desc->features : NULL, a->constraint.w[i]))
+			return false;
 	for (size_t i = 0; i < a->reason.n && !found; i++)
 		found = !strcasecmp(a->reason.w[i], reason_name(d->reason));
 	if (a->has_limit_min && (limit < a->limit_min || limit > (a->has_limit_max ? a->limit_max : a->limit_min)))
@@ -692,7 +722,7 @@ static int jobs_print(struct sacct *a, const Pb__DbdJobsRsp *rsp)
 		json_open(a->writer, "jobs", '[');
 	} else if (!a->no_header && !texts)
 		cells_header(&out, &a->cells);
-	for (size_t i = 0; i < rsp->n_job; i++) {
+	for (size_t i = 0; i < rsp->n_job && !a->nothing; i++) {
 		const Pb__DbdJob *d = rsp->job[i];
 		Pb__JobRecord *j = pb__job_record__unpack(NULL, d->record.len, d->record.data);
 		if (!j)

@@ -194,7 +194,8 @@ static int ids_take(struct scancel *s, const char *text)
 		depth += (*p == '[') - (*p == ']');
 		if (*p && (depth > 0 || (*p != ',' && *p != ' ')))
 			continue;
-		if (p > start) {
+		bool blank = p == start && *p != ',' && (p == text || p[-1] != ',');
+		if (!blank) {
 			char *id = xstrndup(start, (size_t)(p - start));
 			if (!id_is_valid(id)) {
 				fprintf(stderr, "%s: error: Invalid job id %s\n", cmd, id);
@@ -227,8 +228,9 @@ static void say_doing(const struct scancel *s, const char *id)
 /* The exit code one result asks for; says so where it is to be said. */
 static int say_result(const struct scancel *s, const Pb__KillResult *r)
 {
-	bool gone = r->code == ESLURM_INVALID_JOB_ID || r->code == ESLURM_ALREADY_DONE || r->code == ESLURM_JOB_FINISHED;
-	const char *text = r->code == ESLURM_JOB_FINISHED ? error_text(ESLURM_ALREADY_DONE) : error_text((int)r->code);
+	uint32_t code = r->code == ESLURM_INVALID_STEP_ID ? ESLURM_INVALID_JOB_ID : r->code;       /* as the reference says it */
+	bool gone = code == ESLURM_INVALID_JOB_ID || code == ESLURM_ALREADY_DONE || code == ESLURM_JOB_FINISHED;
+	const char *text = code == ESLURM_JOB_FINISHED ? error_text(ESLURM_ALREADY_DONE) : error_text((int)code);
 	bool step = is_step(r->id), silent = gone && !s->signal && !s->batch && !step;
 
 	if (r->code == 0)
@@ -239,10 +241,10 @@ static int say_result(const struct scancel *s, const Pb__KillResult *r)
 	}
 	if (!silent || (s->verbose && !s->quiet))
 		fprintf(stderr, "%s: error: Kill job error on %s id %.*s: %s\n", cmd, step ? "job step" : "job",
-			step ? (int)strcspn(r->id, ".") : (int)strlen(r->id), r->id, text);
+			step && r->code != ESLURM_INVALID_JOB_ID ? (int)strcspn(r->id, ".") : (int)strlen(r->id), r->id, text);
 	if (r->detail && (!gone || step) && !str_eq(r->detail, text))
 		fprintf(stderr, "%s: %s\n", cmd, r->detail);
-	return silent ? 0 : gone && !step ? 1 : (int)(r->code & 0xff);
+	return silent ? 0 : (gone && !step) || r->code == ESLURM_INVALID_JOB_ID ? 1 : (int)(code & 0xff);
 }
 
 static void say_none(const struct scancel *s)

@@ -71,7 +71,7 @@ void scontrol_licenses(struct scontrol *s, const char *id)
 	}
 	if (s->json || s->yaml)
 		json_print(s, list, n, rsp->now);
-	else if (id && !one)
+	else if (id && !one && rsp->n_license)
 		scontrol_fail(s, "scontrol: error: query \"%s\" matched zero licenses.", id);
 	else if (!n)
 		printf("No licenses configured in Slurm.\n");

@@ -123,6 +123,8 @@ void scontrol_job_op(struct scontrol *s, int argc, char **argv)
 		} else {
 			if (equals)
 				cursor = equals + 1;
+			if (!*cursor && op->op == OP(TOP))
+				scontrol_fail(s, "%s for job ", error_text(-ESLURM_INVALID_JOB_ID));
 			while ((req.id = str_next(&cursor, ",")))
 				if (*req.id)
 					op_call(s, op, &req);

@@ -413,6 +413,10 @@ static void show_hostnames(struct scontrol *s, const char *id)
 static void hostlist_show(struct scontrol *s, const char *id, bool sorted)
 {
 	struct hostlist hosts = HOSTLIST_INIT;
+	if (id && !*id) {
+		putchar('\n');
+		return;
+	}
 	if (!id) {
 		scontrol_fail(s, "invalid encode argument: a host list or the path of a file with one is needed");
 		return;
@@ -509,7 +513,7 @@ void scontrol_show(struct scontrol *s, int argc, char **argv)
 		scontrol_fail(s, "too few arguments for keyword:%s", argv[0]);
 	else if (e && e->fn == show_topology && !s->json && !s->yaml)
 		scontrol_topology(s, argc - 2, argv + 2);
-	else if (argc > (equals ? 2 : 3))
+	else if (argc > (equals || (e && e->fn == show_daemons) ? 2 : 3))
 		scontrol_fail(s, "too many arguments for keyword:%s", argv[0]);
 	else if (!e)
 		scontrol_fail(s, "invalid entity:%s for keyword:%s", name, argv[0]);
@@ -518,7 +522,7 @@ void scontrol_show(struct scontrol *s, int argc, char **argv)
 	else if ((s->json || s->yaml) && e->fn != show_job && e->fn != show_node && e->fn != show_part && e->fn != show_step && e->fn != scontrol_resv_show && e->fn != scontrol_licenses)
 		scontrol_fail(s, "scontrol: error: show %s with --json or --yaml is not supported yet", e->name);
 	else
-		e->fn(s, id && *id ? id : NULL);
+		e->fn(s, id);
 	free(name);
 }
 

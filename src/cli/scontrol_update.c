@@ -21,7 +21,7 @@ static const char *const job_keys[] = {
 #include "tables/update_job.def"
 #undef UPDATE_JOB
 };
-static const char *const node_keys[] = { "State", "Reason", "Features", "AvailableFeatures", "ActiveFeatures", "Comment", "Extra", "Weight" };
+static const char *const node_keys[] = { "State", "Reason", "Features", "AvailableFeatures", "ActiveFeatures", "Comment", "Extra", "Weight", "InstanceId", "InstanceType" };
 static const char *const part_keys[] = { "AllowAccounts", "AllowGroups", "AllowQos", "AllocNodes", "Alternate", "CpuBind", "Default", "DefaultTime",
 	"DefMemPerCPU", "DefMemPerNode", "DenyAccounts", "DenyQos", "DisableRootJobs", "Exclusive", "ExclusiveUser", "GraceTime", "Hidden",
 	"JobDefaults", "LLN", "MaxCPUsPerNode", "MaxCPUsPerSocket", "MaxMemPerCPU", "MaxMemPerNode", "MaxNodes", "MaxTime", "MinNodes", "Nodes",
@@ -30,7 +30,7 @@ static const char *const part_keys[] = { "AllowAccounts", "AllowGroups", "AllowQ
 /* Known to the reference, not to us yet: named in the refusal. */
 static const char *const later_keys[] = { "BurstBuffer", "Clusters", "ClusterFeatures", "CoreSpec", "DelayBoot", "Licenses", "MCSLabel", "OverSubscribe",
 	"Prefer", "Reboot", "ReqCores", "ReqSockets", "ReqThreads", "ResetAccrueTime", "SegmentSize", "SiteFactor", "Switches",
-	"ThreadSpec", "TresBind", "wait-for-switch", "TresPerSocket", "SuspendTime", "CpuBind", "Gres", "InstanceId", "InstanceType", "NodeAddr", "NodeHostName",
+	"ThreadSpec", "TresBind", "wait-for-switch", "TresPerSocket", "SuspendTime", "CpuBind", "Gres", "NodeAddr", "NodeHostName",
 	"ResumeAfter", "Topology", "CertToken", "ReqSwitch", "UserID", "Crontab", "SpreadJob", "BatchFeatures", "Network", "Shared" };
 
 struct words { Pb__KeyValue *kv, **list; size_t n, cap, list_cap; char *entity, *id; };
@@ -130,6 +130,18 @@ static bool keys_check(struct scontrol *s, struct words *w, const char *const *k
 	return true;
 }
 
+static bool mail_type_known(const char *list)
+{
+	static const char *const words[] = { "NONE", "BEGIN", "END", "FAIL", "REQUEUE", "ALL", "INVALID_DEPEND", "STAGE_OUT", "TIME_LIMIT", "TIME_LIMIT_90", "TIME_LIMIT_80",
+		"TIME_LIMIT_50", "ARRAY_TASKS" };
+	char *copy = xstrdup(list), *rest = copy, *word;
+	bool good = *list != 0;
+	while (good && (word = str_next(&rest, ",")))
+		good = KEY_IN(word, words);
+	free(copy);
+	return good;
+}
+
 /* What can be told wrong without asking the controller, in the words scripts know. */
 static bool job_value_check(struct scontrol *s, const char *key, const char *value)
 {
@@ -143,6 +155,8 @@ static bool job_value_check(struct scontrol *s, const char *key, const char *val
 		scontrol_fail(s, "scontrol: error: Invalid %s value", key_canonical(key, limits, 2));
 	else if (!strcasecmp(key, "Priority") && strcasecmp(value, "INFINITE") && value[strspn(value, "0123456789")])
 		scontrol_fail(s, "scontrol: error: Invalid Priority value: %s", value);
+	else if (!strcasecmp(key, "MailType") && !mail_type_known(value))
+		scontrol_fail(s, "Invalid MailType: %s", value);
 	else if (KEY_IN(key, counts) && (!*value || value[strspn(value, "0123456789-")]))
 		scontrol_fail(s, "scontrol: error: \"%s\" is not a valid node count", value);
 	else if (KEY_IN(key, times) && timespec_parse_when(value, time(NULL), 0, &when, &err) < 0)

@@ -17,6 +17,7 @@ enum { D_ALL = 1, D_CLUSTER, D_HELP, D_JSON, D_NO_TRUNC, D_RESET, D_BY_ID, D_BY_
 static const struct opt_row rows[] = {
 	{ "all", 'a', OPT_NONE, NULL, "all counters (the default)", D_ALL, false },
 	{ "cluster", 'M', OPT_REQUIRED, "name", "ask this cluster", D_CLUSTER, false },
+	{ "clusters", 0, OPT_REQUIRED, "name", NULL, D_CLUSTER, false },
 	{ "reset", 'r', OPT_NONE, NULL, "set the counters to zero", D_RESET, true },
 	{ "sort-by-id", 'i', OPT_NONE, NULL, "order calls by number", D_BY_ID, false },
 	{ "sort-by-time", 't', OPT_NONE, NULL, "order calls by total time", D_BY_TIME, false },

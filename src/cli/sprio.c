@@ -13,9 +13,9 @@
 
 enum { O_CLUSTERS = 1, O_FEDERATION, O_FORMAT, O_HELP, O_JOBS, O_LOCAL, O_LONG, O_NOHEADER, O_NORM, O_PARTITION, O_SIBLING, O_SORT, O_USAGE, O_USER, O_VERBOSE, O_VERSION, O_WEIGHTS };
 static const struct opt_row rows[] = {
-	{ "clusters", 'M', OPT_REQUIRED, "names", "ask other clusters", O_CLUSTERS, true },
-	{ "cluster", 0, OPT_REQUIRED, "names", NULL, O_CLUSTERS, true },
-	{ "federation", 0, OPT_NONE, NULL, "jobs of the federation", O_FEDERATION, true },
+	{ "clusters", 'M', OPT_REQUIRED, "names", "ask these clusters", O_CLUSTERS, false },
+	{ "cluster", 0, OPT_REQUIRED, "names", NULL, O_CLUSTERS, false },
+	{ "federation", 0, OPT_NONE, NULL, "jobs of the federation (this cluster is in none: its own)", O_FEDERATION, false },
 	{ "format", 'o', OPT_REQUIRED, "format", "columns by letter", O_FORMAT, false },
 	{ "jobs", 'j', OPT_REQUIRED, "ids", "only these jobs", O_JOBS, false },
 	{ "local", 0, OPT_NONE, NULL, "only this cluster (the default)", O_LOCAL, false },
@@ -280,6 +280,8 @@ static int jobs_read(struct sprio *s, const char *value)
 	while ((w = str_next(&at, ","))) {
 		unsigned long long n;
 		w[strcspn(w, "_+")] = 0;
+		if (!*w)
+			continue;
 		if (w[0] != 's' && str_to_u64(w, 1, UINT32_MAX, &n) < 0) {
 			log_error("Invalid job id: %s", w);
 			exit(1);
@@ -287,7 +289,7 @@ static int jobs_read(struct sprio *s, const char *value)
 		str_add_sep(&out, ",", w);
 	}
 	free(copy);
-	s->jobs = str_take(&out);
+	s->jobs = out.len ? str_take(&out) : xstrdup("0");      /* none was named: no job, not all */
 	return 0;
 }
 
@@ -306,6 +308,7 @@ static int sprio_option(const struct opt_row *row, const char *value, void *arg,
 {
 	struct sprio *s = arg;
 	switch (row->id) {
+	case O_CLUSTERS: show_env.clusters = value; break;
 	case O_FORMAT: s->format = value; break;
 	case O_JOBS: return jobs_read(s, value);
 	case O_LONG: s->long_form = true; break;
@@ -333,6 +336,13 @@ static void verbose_print(const struct sprio *s)
 static void list_print(struct sprio *s, Pb__PrioListRsp *rsp)
 {
 	struct str out = STR_INIT;
+	bool any = !s->jobs || s->weights;
+	for (size_t i = 0; !any && i < rsp->n_job; i++)
+		any = job_passes(s, rsp->job[i]);
+	if (!any) {
+		puts("Unable to find jobs matching user/id(s) specified");
+		return;
+	}
 	if (s->format)
 		format_parse(s, s->format);
 	else

@@ -291,6 +291,12 @@ static int jobs_call(const struct squeue *q, struct client *c, uint8_t **reply, 
 			word = xgrow(word, &cap, req.n_selector + 1, sizeof(*word));
 			word[req.n_selector++] = piece;
 		}
+	if (q->jobs && !req.n_selector) {   /* "-j $JOB" where JOB is empty: no job, not all */
+		free(copy);
+		*reply = NULL;
+		*len = 0;
+		return 0;
+	}
 	req.selector = word;
 	req.has_with_finished = req.with_finished = q->want_finished || q->jobs;
 	req.has_show_all = req.show_all = q->all;

@@ -147,7 +147,7 @@ static int print_and_exit(int id)
 
 static int parse_time(const char *name, const char *value, bool *given, uint32_t *ret, struct error *err)
 {
-	if (timespec_parse_secs(value, ret, err) < 0)
+	if (timespec_parse_secs(value, ret, err) < 0 || !*ret)
 		return error_set(err, EINVAL, "Invalid --%s specification: %s", name, value);
 	*given = true;
 	return 0;

@@ -144,7 +144,7 @@ static size_t preput_lines(char ***ret)
 
 static uint32_t tree_width(const struct srun *s)
 {
-	uint64_t n = conf_num(s->conf, CONF_TreeWidth);
+	uint64_t n = s->o.treewidth ? s->o.treewidth : conf_num(s->conf, CONF_TreeWidth);
 	return n > 0 && n < 65536 ? (uint32_t)n : 16;
 }
 

@@ -2,6 +2,7 @@
  *
  * slurmctld tells which steps run and where; each slurmd of a step asks its slurmstepd, and the answers are merged here. What cannot be had is said
  * on stderr, as the reference does; the exit code is 1 only where the command line is wrong. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,9 +234,16 @@ static int jobs_print(struct sstat *s)
 static void jobs_add(struct sstat *s, const char *text)
 {
 	char *copy = xstrdup(text), *rest = copy, *word;
+	if (!*text)
+		return;
 	while ((word = str_next(&rest, ","))) {
 		word = str_trim(word);
 		char *job = xstrndup(word, strcspn(word, "."));
+		unsigned long long id;
+		if (isdigit((unsigned char)*job) && str_to_u64(job, 1, UINT32_MAX - 1, &id) < 0 && strspn(job, "0123456789") == strlen(job)) {
+			log_fatal("Bad job/step specified: %s: JobID %s", word, strspn(job, "0") == strlen(job) ? "can not be zero" : "larger than acceptable range");
+			exit(1);
+		}
 		if (*word && !job_is_valid(job)) {
 			log_fatal("Bad job/step specified: %s", word);
 			exit(1);

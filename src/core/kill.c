@@ -125,7 +125,7 @@ static int kill_step(struct core *c, const struct selector *s, const Pb__KillReq
 		if (j->uid != by->uid && !by->oper)
 			return error_set(err, ESLURM_ACCESS_DENIED, "job %u belongs to another user", j->id);
 		if (!st || !j->alloc || st->done)
-			return error_set(err, job_state_is_final(j->state) ? ESLURM_ALREADY_DONE : ESLURM_INVALID_JOB_ID, "step %u of job %u does not run", s->step, j->id);
+			return error_set(err, job_state_is_final(j->state) ? ESLURM_ALREADY_DONE : ESLURM_INVALID_STEP_ID, "step %u of job %u does not run", s->step, j->id);
 		step_cancel(c, j, st, by->uid, q->has_signal ? q->signal : 0);
 	}
 	return 0;

@@ -4,7 +4,7 @@
 
 #include "core/state.h"
 
-struct node_change { const char *state, *reason, *features, *comment, *extra, *next; bool has_weight; uint32_t weight; const struct core_caller *by; };
+struct node_change { const char *state, *reason, *features, *comment, *extra, *next, *instance_id, *instance_type; bool has_weight; uint32_t weight; const struct core_caller *by; };
 
 typedef int (*state_fn)(struct core *c, struct core_node *n, const struct node_change *ch, bool check, struct error *err);
 
@@ -158,6 +158,10 @@ static int change_read(const Pb__NodeUpdateReq *q, struct node_change *ch, struc
 			ch->comment = v;
 		else if (!strcasecmp(k, "Extra"))
 			ch->extra = v;
+		else if (!strcasecmp(k, "InstanceId"))
+			ch->instance_id = v;
+		else if (!strcasecmp(k, "InstanceType"))
+			ch->instance_type = v;
 		else if (!strcasecmp(k, "Weight") && str_to_u64(v, 0, UINT32_MAX, &n) == 0) {
 			ch->has_weight = true;
 			ch->weight = (uint32_t)n;
@@ -167,8 +171,38 @@ static int change_read(const Pb__NodeUpdateReq *q, struct node_change *ch, struc
 	return 0;
 }
 
-static void change_apply(struct core *c, struct core_node *n, const struct node_change *ch, state_fn fn)
+static size_t words_count(const char *list)
 {
+	size_t n = *list != 0;
+	for (const char *p = list; *p; p++)
+		n += *p == ',';
+	return n;
+}
+
+/* One value for all nodes, or a list with one for each, in the order of the configuration. */
+static int values_check(const char *key, const char *list, uint32_t nodes, struct error *err)
+{
+	size_t n = list ? words_count(list) : 0;
+	if (n <= 1 || n == nodes)
+		return 0;
+	return error_set(err, ESLURM_INVALID_UPDATE, "%s=%s: %zu values for %u nodes; one for all, or one for each is needed", key, list, n, nodes);
+}
+
+static void value_apply(char **to, const char *list, uint32_t at)
+{
+	for (bool many = strchr(list, ',') != NULL; many && at; at--)
+		list += strcspn(list, ",") + 1;
+	char *one = xstrndup(list, strcspn(list, ","));
+	xstr_set(to, *one ? one : NULL);
+	free(one);
+}
+
+static void change_apply(struct core *c, struct core_node *n, const struct node_change *ch, state_fn fn, uint32_t at)
+{
+	if (ch->instance_id)
+		value_apply(&n->rec->instance_id, ch->instance_id, at);
+	if (ch->instance_type)
+		value_apply(&n->rec->instance_type, ch->instance_type, at);
 	if (fn)
 		(void)fn(c, n, ch, false, NULL);
 	else if (ch->reason)
@@ -205,13 +239,17 @@ void node_update(struct core *c, const struct core_event *ev)
 	state_fn fn = NULL;
 	if (!ev->by.oper)
 		error_set(&err, ESLURM_INVALID_USER_ID, "only operators may change nodes");
-	else if (nodes_bitset(c, q->nodes, &nodes, &err) >= 0 && change_read(q, &ch, &err) >= 0 && (!ch.state || state_find(ch.state, &fn, &err) >= 0)) {
+	else if (!q->nodes[0])
+		error_set(&err, ESLURM_INVALID_NODE_NAME, "no node is named");
+	else if (nodes_bitset(c, q->nodes, &nodes, &err) >= 0 && change_read(q, &ch, &err) >= 0 && values_check("InstanceId", ch.instance_id, bitset_count(nodes), &err) >= 0 &&
+		 values_check("InstanceType", ch.instance_type, bitset_count(nodes), &err) >= 0 && (!ch.state || state_find(ch.state, &fn, &err) >= 0)) {
 		bitset_for(nodes, i)
 			if (fn && !err.code)
 				(void)fn(c, c->node[i], &ch, true, &err);
+		uint32_t at = 0;
 		if (!err.code)
 			bitset_for(nodes, i)
-				change_apply(c, c->node[i], &ch, fn);
+				change_apply(c, c->node[i], &ch, fn, at++);
 		if (!err.code && ch.has_weight)
 			weight_order(c);
 		if (!err.code && ch.features)

@@ -56,14 +56,22 @@ void part_load(struct core *c, struct core_part *p, const Pb__PartitionRecord *r
 
 /* --- keys of an update ------------------------------------------------------------------------ */
 
-enum value_kind { V_TEXT, V_NUM, V_TIME, V_YES, V_STATE, V_NODES, V_NUM_TEXT };
+enum value_kind { V_TEXT, V_NUM, V_TIME, V_YES, V_STATE, V_NODES, V_MEM, V_PART, V_PREEMPT, V_SHARE, V_PER_GPU, V_WEIGHTS };
 struct part_key { const char *key; enum value_kind kind; size_t at, has; };
 #define TEXT_KEY(key, f) { key, V_TEXT, offsetof(Pb__PartitionRecord, f), 0 }
 #define KEY(key, kind, f) { key, kind, offsetof(Pb__PartitionRecord, f), offsetof(Pb__PartitionRecord, has_##f) }
 static const struct part_key part_keys[] = {
 	TEXT_KEY("AllowAccounts", allow_accounts), TEXT_KEY("DenyAccounts", deny_accounts), TEXT_KEY("AllowGroups", allow_groups),
-	TEXT_KEY("AllowQos", allow_qos), TEXT_KEY("DenyQos", deny_qos), TEXT_KEY("JobDefaults", job_defaults),
-	TEXT_KEY("TRESBillingWeights", tres_billing_weights),
+	TEXT_KEY("AllowQos", allow_qos), TEXT_KEY("DenyQos", deny_qos), 
+	{ "JobDefaults", V_PER_GPU, offsetof(Pb__PartitionRecord, job_defaults), 0 },
+	{ "TRESBillingWeights", V_WEIGHTS, offsetof(Pb__PartitionRecord, tres_billing_weights), 0 },
+	{ "Alternate", V_PART, offsetof(Pb__PartitionRecord, alternate), 0 },
+	{ "PreemptMode", V_PREEMPT, offsetof(Pb__PartitionRecord, preempt_mode), 0 },
+	{ "OverSubscribe", V_SHARE, offsetof(Pb__PartitionRecord, oversubscribe), 0 },
+	{ "Shared", V_SHARE, offsetof(Pb__PartitionRecord, oversubscribe), 0 },
+	KEY("DefMemPerCPU", V_MEM, def_mem_per_cpu), KEY("DefMemPerNode", V_MEM, def_mem_per_node), KEY("MaxMemPerCPU", V_MEM, max_mem_per_cpu),
+	KEY("MaxMemPerNode", V_MEM, max_mem_per_node), KEY("GraceTime", V_NUM, grace_time_sec), KEY("LLN", V_YES, lln), KEY("ReqResv", V_YES, req_resv),
+	KEY("MaxCPUsPerNode", V_NUM, max_cpus_per_node), KEY("MaxCPUsPerSocket", V_NUM, max_cpus_per_socket),
 	{ "State", V_STATE, offsetof(Pb__PartitionRecord, state), 0 },
 	{ "Nodes", V_NODES, offsetof(Pb__PartitionRecord, nodes), 0 },
 	KEY("MaxTime", V_TIME, max_time_min), KEY("DefaultTime", V_TIME, default_time_min), KEY("MinNodes", V_NUM, min_nodes),
@@ -92,6 +100,85 @@ static int parse_number(const struct part_key *k, const char *v, uint32_t *ret, 
 	if (str_to_u64(v, 0, UINT32_MAX, &n) < 0)
 		return error_set(err, ESLURM_INVALID_UPDATE, "%s=%s is not a number", k->key, v);
 	*ret = (uint32_t)n;
+	return 0;
+}
+
+/* A word of each list is known, and the number behind its '=' is one. */
+static int pairs_check(const char *key, const char *v, const char *const *names, const char *prefix, int code, struct error *err)
+{
+	char *copy = xstrdup(v), *rest = copy, *word;
+	bool good = true;
+	while (good && *v && (word = str_next(&rest, ","))) {
+		char *equals = strchr(word, '='), *end = NULL;
+		if (equals)
+			*equals++ = 0;
+		bool known = prefix && !strncasecmp(word, prefix, strlen(prefix));
+		for (size_t i = 0; names[i]; i++)
+			known = known || !strcasecmp(word, names[i]);
+		good = known && equals && strtod(equals, &end) >= 0 && end != equals && (!*end || (strchr("KMGTPkmgtp", *end) && !end[1]));
+	}
+	free(copy);
+	return good ? 0 : error_set(err, code, "%s=%s: NAME=NUMBER,... is expected", key, v);
+}
+
+/* "NO", "EXCLUSIVE", "YES[:n]", "FORCE[:n]" */
+static bool share_good(const char *v)
+{
+	unsigned long long n;
+	size_t len = strcspn(v, ":");
+	bool counted = (len == 3 && !strncasecmp(v, "YES", 3)) || (len == 5 && !strncasecmp(v, "FORCE", 5));
+	return !strcasecmp(v, "NO") || !strcasecmp(v, "EXCLUSIVE") || (counted && (!v[len] || str_to_u64(v + len + 1, 1, 32767, &n) == 0));
+}
+
+/* Texts with a grammar of their own: checked, then kept in capitals. */
+static int word_apply(struct core *c, const struct part_key *k, char **text, const char *v, struct error *err)
+{
+	static const char *const modes[] = { "", "OFF", "CANCEL", "REQUEUE", "SUSPEND", "PRIORITY", NULL };
+	static const char *const per_gpu[] = { "DefCpuPerGPU", "DefMemPerGPU", NULL };
+	static const char *const weighed[] = { "CPU", "Mem", "Energy", "Node", "Billing", "VMem", "Pages", NULL };
+	int r = 0;
+	bool known = false;
+	switch (k->kind) {
+	case V_PART:
+		r = v[0] && !part_find(c, v) ? error_set(err, ESLURM_INVALID_PARTITION_NAME, "Alternate=%s: there is no such partition", v) : 0;
+		break;
+	case V_PREEMPT:
+		for (size_t i = 0; modes[i]; i++)
+			known = known || !strcasecmp(modes[i], v);
+		if (known && !strcasecmp(v, "SUSPEND") && !c->params.gang)
+			return error_set(err, ESLURM_INVALID_UPDATE, "PreemptMode=SUSPEND needs PreemptMode=SUSPEND,GANG of the cluster, which resumes the jobs");
+		r = known ? 0 : error_set(err, ESLURM_INVALID_UPDATE, "PreemptMode=%s: OFF, CANCEL, REQUEUE, SUSPEND or PRIORITY are possible", v);
+		break;
+	case V_SHARE:
+		r = share_good(v) ? 0 : error_set(err, ESLURM_INVALID_UPDATE, "OverSubscribe=%s: NO, EXCLUSIVE, YES:# and FORCE:# are possible", v);
+		break;
+	case V_PER_GPU:
+		r = pairs_check(k->key, v, per_gpu, NULL, ESLURM_INVALID_JOB_DEFAULTS, err);
+		break;
+	default:
+		r = pairs_check(k->key, v, weighed, "gres/", ESLURM_INVALID_TRES_BILLING_WEIGHTS, err);
+		break;
+	}
+	if (r < 0)
+		return r;
+	xstr_set(text, v[0] ? v : NULL);
+	for (char *s = *text; s && *s && (k->kind == V_PREEMPT || k->kind == V_SHARE); s++)
+		*s = (char)(*s >= 'a' && *s <= 'z' ? *s - 32 : *s);
+	return 0;
+}
+
+/* 0 lifts a limit; of the two defaults the one given last holds. */
+static int mem_apply(const struct part_key *k, Pb__PartitionRecord *r, const char *v, struct error *err)
+{
+	unsigned long long mb;
+	if (str_to_u64(v, 0, UINT32_MAX, &mb) < 0)
+		return error_set(err, ESLURM_INVALID_UPDATE, "%s=%s: megabytes are expected, or 0 for no limit", k->key, v);
+	*(uint64_t *)((char *)r + k->at) = mb;
+	*(protobuf_c_boolean *)((char *)r + k->has) = mb != 0;
+	if (k->at == offsetof(Pb__PartitionRecord, def_mem_per_cpu))
+		r->has_def_mem_per_node = false;
+	if (k->at == offsetof(Pb__PartitionRecord, def_mem_per_node))
+		r->has_def_mem_per_cpu = false;
 	return 0;
 }
 
@@ -127,6 +214,14 @@ static int key_apply(struct core *c, Pb__PartitionRecord *r, const char *key, co
 		*(protobuf_c_boolean *)((char *)r + k->at) = !strcasecmp(v, "YES");
 		*(protobuf_c_boolean *)((char *)r + k->has) = true;
 		return 0;
+	case V_MEM:
+		return mem_apply(k, r, v, err);
+	case V_PART:
+	case V_PREEMPT:
+	case V_SHARE:
+	case V_PER_GPU:
+	case V_WEIGHTS:
+		return word_apply(c, k, text, v, err);
 	case V_NUM:
 	case V_TIME:
 		if (parse_number(k, v, &n, err) < 0)

@@ -288,6 +288,18 @@ static void memory_takes_cpus(const struct core *c, const struct core_part *p, P
 	d->cpus_per_task = cpt;
 }
 
+/* While a partition is in state DRAIN or INACTIVE its Alternate is taken instead (slurm.conf(5)); itself where there is none. */
+static struct core_part *part_taken(struct core *c, struct core_part *p)
+{
+	for (unsigned hop = 0; hop < 4 && (p->state == PART_DRAIN || p->state == PART_INACTIVE) && p->rec->alternate; hop++) {
+		struct core_part *other = part_find(c, p->rec->alternate);
+		if (!other)
+			break;
+		p = other;
+	}
+	return p;
+}
+
 int submit_defaults(struct core *c, Pb__JobDesc *d, struct arena *a, struct error *err)
 {
 	struct core_part *part[JOB_PARTS_MAX];
@@ -296,8 +308,14 @@ int submit_defaults(struct core *c, Pb__JobDesc *d, struct arena *a, struct erro
 	if (r < 0)
 		return r;
 	struct str names = STR_INIT;
-	for (uint32_t i = 0; i < n; i++)
-		str_add_sep(&names, ",", part[i]->rec->name);
+	for (uint32_t i = 0; i < n; i++) {
+		bool twice = false;
+		part[i] = part_taken(c, part[i]);
+		for (uint32_t k = 0; k < i; k++)
+			twice = twice || part[k] == part[i];
+		if (!twice)
+			str_add_sep(&names, ",", part[i]->rec->name);
+	}
 	d->partition = arena_strdup(a, names.data);
 	str_fini(&names);
 	default_per_gpu(c, part[0], d, a);
@@ -366,6 +384,8 @@ static int check_partitions(struct core *c, const struct core_event *ev, const P
 		const Pb__PartitionRecord *p = part[i]->rec;
 		if (part[i]->state == PART_DRAIN || part[i]->state == PART_INACTIVE)
 			r = error_set(err, ESLURM_PARTITION_NOT_AVAIL, "partition \"%s\" is %s and takes no jobs", p->name, p->state);
+		else if (p->req_resv && !(d->reservation && d->reservation[0]))
+			r = error_set(err, ESLURM_ACCESS_DENIED, "partition \"%s\" takes only jobs that name a reservation (ReqResv)", p->name);
 		else if (p->root_only && ev->by.uid != 0 && !ev->by.admin)
 			r = error_set(err, ESLURM_ACCESS_DENIED, "only root may submit to partition \"%s\"", p->name);
 		else if (p->disable_root_jobs && ev->by.uid == 0)
@@ -409,6 +429,8 @@ static int check_times(struct core *c, const Pb__JobDesc *d, struct error *err)
 		return error_set(err, ESLURM_INVALID_TIME_LIMIT, "a time limit of 0 minutes is not possible");
 	if (d->has_time_limit_min && d->has_time_min_min && d->time_min_min > d->time_limit_min)
 		return error_set(err, ESLURM_INVALID_TIME_MIN, "--time-min of %u minutes is above the time limit of %u", d->time_min_min, d->time_limit_min);
+	if (d->has_time_min_min && d->time_min_min == TIME_INFINITE)
+		return error_set(err, ESLURM_INVALID_TIME_MIN, "--time-min without a limit is not possible");
 	if (!d->has_deadline || !d->deadline)
 		return 0;
 	if (d->has_begin_time && d->begin_time > d->deadline)
