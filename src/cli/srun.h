@@ -70,6 +70,7 @@ struct node_info {
 	struct conn *conn;
 	uint32_t peer_port;    /* where its slurmstepd listens for the others of the step; 0: not told */
 	bool is_launched, is_ended, was_sent;
+	uint64_t connect_by_ms;                /* its slurmd is being called; 0: not so */
 	uint64_t retry_ms, retry_until_ms;     /* its slurmd could not be reached; 0: not so */
 };
 struct conn {                  /* one slurmstepd */
@@ -165,7 +166,8 @@ void job_kill(uint32_t job_id);
 int launch_listen(struct srun *s, struct error *err);
 int launch_attach(struct srun *s);          /* sattach: ask the nodes to connect. 0 or an exit code */
 int launch_send(struct srun *s);            /* 0 or an exit code */
-void launch_again(struct srun *s, uint64_t now);    /* on nodes whose slurmd is being restarted */
+void launch_again(struct srun *s, uint64_t now);    /* on nodes whose slurmd is being restarted; gives up those that do not answer the call */
+uint64_t launch_due(const struct node_info *n);     /* when to call it next for this node; UINT64_MAX: need not */
 
 /* srun_env.c */
 void env_fill(const struct srun *s, const struct part *p, struct envlist *e);

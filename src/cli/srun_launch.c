@@ -270,34 +270,69 @@ static void tell_launch(const struct srun *s, const struct node_info *n)
 	bitset_destroy(set);
 }
 
+static void launch_failed(struct node_info *n, int rc, const struct error *err)
+{
+	launch_close(n);
+	if (!is_transport(rc) || !retry_later(n))
+		node_lost(n->s, n, err->line[0] ? err->line : error_text(rc));
+}
+
+static void launch_connected(struct watch *w, uint32_t events)
+{
+	struct node_info *n = (struct node_info *)w;
+	struct error err = { 0 };
+	uint32_t seq;
+	(void)events;
+	n->connect_by_ms = 0;
+	int rc = wire_client_ready(n->launch, &err);
+	if (!rc) {
+		rc = wire_send(n->launch, RPC_D_LAUNCH, &n->part->spec.base, &seq, &err);
+		n->was_sent = n->was_sent || rc;
+	}
+	if (rc) {
+		launch_failed(n, rc, &err);
+		return;
+	}
+	n->watch.ready = launch_ready;
+	watch_set(n->s, &n->watch, EPOLLIN);
+}
+
+/* All nodes are called at once: one that is dead and does not even refuse keeps nobody else waiting. */
 static void launch_one(struct srun *s, struct node_info *n)
 {
 	struct error err = { 0 };
-	uint32_t seq;
-	int timeout = s->o.msg_timeout_sec ? (int)s->o.msg_timeout_sec * 1000 : LAUNCH_TIMEOUT_MS;
 	n->retry_ms = 0;
 	tell_launch(s, n);
-	int rc = wire_client_open(client_auth(s->client), n->row->addr, (uint16_t)n->row->port, timeout, n->part->hash, &n->launch, &err);
-	bool opened = !rc;
-	if (!rc)
-		rc = wire_send(n->launch, RPC_D_LAUNCH, &n->part->spec.base, &seq, &err);
+	int rc = wire_client_start(client_auth(s->client), n->row->addr, (uint16_t)n->row->port, n->part->hash, &n->launch, &err);
 	if (rc) {
-		wire_client_close(n->launch);
-		n->launch = NULL;
-		n->was_sent = n->was_sent || opened;
-		if (!is_transport(rc) || !retry_later(n))
-			node_lost(s, n, err.line[0] ? err.line : error_text(rc));
+		launch_failed(n, rc, &err);
 		return;
 	}
-	n->watch = (struct watch){ .ready = launch_ready, .fd = wire_client_fd(n->launch) };
-	watch_set(s, &n->watch, EPOLLIN);
+	n->connect_by_ms = srun_now_ms() + (s->o.msg_timeout_sec ? s->o.msg_timeout_sec * 1000ull : LAUNCH_TIMEOUT_MS);
+	n->watch = (struct watch){ .ready = launch_connected, .fd = wire_client_fd(n->launch) };
+	watch_set(s, &n->watch, EPOLLOUT);
+}
+
+uint64_t launch_due(const struct node_info *n)
+{
+	uint64_t at = n->retry_ms ? n->retry_ms : n->connect_by_ms;
+	return at && !n->is_ended ? at : UINT64_MAX;
 }
 
 void launch_again(struct srun *s, uint64_t now)
 {
-	for (size_t i = 0; i < s->node_count; i++)
-		if (s->node[i].retry_ms && s->node[i].retry_ms <= now && !s->node[i].is_ended)
-			launch_one(s, &s->node[i]);
+	for (size_t i = 0; i < s->node_count; i++) {
+		struct node_info *n = &s->node[i];
+		struct error err = { 0 };
+		if (launch_due(n) > now)
+			continue;
+		if (n->retry_ms) {
+			launch_one(s, n);
+		} else {
+			n->connect_by_ms = 0;
+			launch_failed(n, error_set(&err, ESLURM_SOCKET_TIMEOUT, "no answer from %s:%u", n->row->addr, n->row->port), &err);
+		}
+	}
 }
 
 int launch_send(struct srun *s)

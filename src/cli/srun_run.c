@@ -254,8 +254,8 @@ static int next_timeout(const struct srun *s, uint64_t now)
 	if (s->give_up_at_ms && s->give_up_at_ms < at)
 		at = s->give_up_at_ms;
 	for (size_t i = 0; i < s->node_count; i++)
-		if (s->node[i].retry_ms && !s->node[i].is_ended && s->node[i].retry_ms < at)
-			at = s->node[i].retry_ms;
+		if (launch_due(&s->node[i]) < at)
+			at = launch_due(&s->node[i]);
 	if (job_watch_due(s) < at)
 		at = job_watch_due(s);
 	if (s->pending_exits && now + TELL_MS < at)

@@ -68,6 +68,15 @@ static int fd_wait(int fd, short events, uint64_t deadline)
 	return n < 0 ? -errno : n ? p.revents : -ESLURM_SOCKET_TIMEOUT;
 }
 
+/* How the connection that was begun has ended. */
+static int fd_connected(int fd)
+{
+	int so = 0;
+	socklen_t n = sizeof so;
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &so, &n) ? -errno : -so;
+}
+
+/* deadline 0: begin only. */
 static int addr_connect(const struct sockaddr *addr, socklen_t len, uint64_t deadline)
 {
 	int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), one = 1;
@@ -75,12 +84,8 @@ static int addr_connect(const struct sockaddr *addr, socklen_t len, uint64_t dea
 		return -errno;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	int rc = connect(fd, addr, len) ? -errno : 0;
-	if (rc == -EINPROGRESS && (rc = fd_wait(fd, POLLOUT, deadline)) > 0) {
-		int so = 0;
-		socklen_t n = sizeof so;
-		getsockopt(fd, SOL_SOCKET, SO_ERROR, &so, &n);
-		rc = -so;
-	}
+	if (rc == -EINPROGRESS && (!deadline || (rc = fd_wait(fd, POLLOUT, deadline)) > 0))
+		rc = deadline ? fd_connected(fd) : 0;
 	if (!rc)
 		return fd;
 	close(fd);
@@ -109,10 +114,9 @@ static int host_connect(const char *host, uint16_t port, uint64_t deadline, stru
 	return rc < 0 ? error_set(err, ESLURM_COMM, "cannot connect to %s:%u: %s", host, port, strerror(-rc)) : rc;
 }
 
-int wire_client_open(struct wire_auth *a, const char *host, uint16_t port, int timeout_ms, const uint8_t *bind_hash,
-		     struct wire_client **ret, struct error *err)
+static int client_make(struct wire_auth *a, const char *host, uint16_t port, uint64_t deadline, const uint8_t *bind_hash, struct wire_client **ret, struct error *err)
 {
-	int fd = host_connect(host, port, deadline_of(timeout_ms), err);
+	int fd = host_connect(host, port, deadline, err);
 	if (fd < 0)
 		return fd;
 	struct wire_client *c = xmalloc(sizeof *c);   /* not cleared: the buffer is large */
@@ -133,6 +137,23 @@ int wire_client_open(struct wire_auth *a, const char *host, uint16_t port, int t
 	c->channel.keyed = a;
 	*ret = c;
 	return 0;
+}
+
+int wire_client_open(struct wire_auth *a, const char *host, uint16_t port, int timeout_ms, const uint8_t *bind_hash,
+		     struct wire_client **ret, struct error *err)
+{
+	return client_make(a, host, port, deadline_of(timeout_ms), bind_hash, ret, err);
+}
+
+int wire_client_start(struct wire_auth *a, const char *host, uint16_t port, const uint8_t *bind_hash, struct wire_client **ret, struct error *err)
+{
+	return client_make(a, host, port, 0, bind_hash, ret, err);
+}
+
+int wire_client_ready(struct wire_client *c, struct error *err)
+{
+	int rc = fd_connected(c->fd);
+	return rc ? error_set(err, ESLURM_COMM, "cannot connect to %s: %s", c->peer, strerror(-rc)) : 0;
 }
 
 void wire_client_close(struct wire_client *c)

@@ -61,6 +61,10 @@ struct wire_client;
 /* Connect to host:port (numeric or name). `bind_hash` (32 bytes or NULL): what the token shall be for. */
 int wire_client_open(struct wire_auth *a, const char *host, uint16_t port, int timeout_ms, const uint8_t *bind_hash,
 		     struct wire_client **ret, struct error *err);
+/* The same without waiting: when wire_client_fd() is writable, wire_client_ready() says whether the connection stands; then the calls below may be used. Of a name's
+ * addresses the first that can be tried is. */
+int wire_client_start(struct wire_auth *a, const char *host, uint16_t port, const uint8_t *bind_hash, struct wire_client **ret, struct error *err);
+int wire_client_ready(struct wire_client *c, struct error *err);
 /* One call. *ret_rsp is unpacked and is freed with protobuf_c_message_free_unpacked(rsp, NULL). timeout_ms < 0: for ever
  * (the long polls RPC_WAIT...). -ESLURM_SOCKET_TIMEOUT, -ESLURM_COMM, or the code the server refused with. */
 int wire_call(struct wire_client *c, enum rpc rpc, const ProtobufCMessage *req, int timeout_ms, ProtobufCMessage **ret_rsp, struct error *err);
