@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@
 
 #define LAUNCH_TIMEOUT_MS 10000
 #define RETRY_MS 200
+#define FILES_OWN 64           /* of srun itself: its inputs and outputs, slurmctld, libraries */
 #define RETRY_FOR_MS 10000
 
 /* The address of ours from which `addr` is reached. */
@@ -335,11 +337,22 @@ void launch_again(struct srun *s, uint64_t now)
 	}
 }
 
+/* Each node takes two descriptors, its slurmd's and its slurmstepd's, while many a shell allows 1024. Only for srun: what the tasks get has been read before. */
+static void files_allow(size_t nodes)
+{
+	struct rlimit rl;
+	if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur < 2 * nodes + FILES_OWN) {
+		rl.rlim_cur = rl.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &rl);
+	}
+}
+
 int launch_send(struct srun *s)
 {
 	int code = 0;
 	for (size_t i = 0; !code && i < s->parts; i++)
 		code = spec_fill(s, &s->part[i]);
+	files_allow(s->node_count);
 	for (size_t i = 0; !code && i < s->node_count; i++)
 		launch_one(s, &s->node[i]);
 	return code;

@@ -231,3 +231,10 @@ def test_signal_to_steps_and_batch(cluster):
     cluster.run(f"scancel --signal=USR1 {job}")
     assert cluster.wait_end(job) == "COMPLETED"
     assert "step-usr1" in cluster.read(f"sig-{job}.txt") and "batch-usr1" not in cluster.read(f"sig-{job}.txt")
+
+
+def test_few_open_files(cluster):
+    """A shell's limit of open files is not one of srun's nodes; the tasks have it all the same."""
+    nodes = CLUSTER["nodes"]
+    few = cluster.run(f"ulimit -Sn 11; srun -N{nodes} -n{2 * nodes} bash -c 'ulimit -Sn'")
+    assert few.out.split() == ["11"] * 2 * nodes and not few.err
