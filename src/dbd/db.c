@@ -85,6 +85,15 @@ static int exec(struct db *d, const char *sql, struct error *err)
 
 int db_version_known(void) { return VERSION; }
 
+int db_version_of(const char *path, int *ret, struct error *err)
+{
+	struct db d = { 0 };
+	int rc = sqlite3_open_v2(path, &d.sql, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK ? 0 : error_set(err, ENOENT, "%s: %s", path, sqlite3_errmsg(d.sql));
+	*ret = rc ? 0 : db_version(&d);
+	sqlite3_close(d.sql);
+	return rc;
+}
+
 int db_version(struct db *d)
 {
 	sqlite3_stmt *st;

@@ -24,6 +24,8 @@ void db_close(struct db *d);
 /* The schema's version, and the version this program knows. */
 int db_version(struct db *d);
 int db_version_known(void);
+/* That of a file, which is only looked at. -ENOENT: it cannot be opened. */
+int db_version_of(const char *path, int *ret, struct error *err);
 /* Down to an older schema, by the steps the file itself carries. */
 int db_migrate_down(struct db *d, int version, struct error *err);
 int db_fail(struct db *d, struct error *err);

@@ -32,6 +32,7 @@ static const char usage[] =
 	"  -n NICE       scheduling priority of the daemon\n"
 	"  -R VERSION    take the schema of the database down to VERSION, for an older slurmdbd, and end\n"
 	"  -s            work in the folder of the log file\n"
+	"  -u            say whether the schema of the database is to be converted (status 1) or not (0), and end\n"
 	"  -v            more detail in the log; may be repeated\n"
 	"  -V            print the version\n";
 
@@ -44,7 +45,7 @@ struct dbd {
 	uv_loop_t *loop;
 	uint32_t slurm_uid;
 	gid_t slurm_gid;
-	bool foreground, chdir, stopping;
+	bool foreground, chdir, stopping, ask_version;
 	int verbose, back_to;
 };
 static struct dbd the_daemon = { .back_to = -1 };
@@ -138,7 +139,7 @@ static int options_parse(int argc, char **argv, struct dbd *d)
 	static const struct option longs[] = { { "systemd", no_argument, NULL, 'D' }, { "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 } };
 	long long number;
 	int c;
-	while ((c = getopt_long(argc, argv, "Df:hn:R:svV", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "Df:hn:R:suvV", longs, NULL)) != -1) {
 		switch (c) {
 		case 'D': d->foreground = true; break;
 		case 'f': d->conf_file = optarg; break;
@@ -154,6 +155,7 @@ static int options_parse(int argc, char **argv, struct dbd *d)
 			d->back_to = (int)number;
 			break;
 		case 's': d->chdir = true; break;
+		case 'u': d->ask_version = true; break;
 		case 'v': d->verbose++; break;
 		case 'V': puts("slurm " BERTH_VERSION); exit(0);
 		default: return -EINVAL;
@@ -299,6 +301,23 @@ static void signals_watch(struct dbd *d)
 	}
 }
 
+/* -u: the status to end with. */
+static int version_tell(struct dbd *d, struct error *err)
+{
+	int have = 0, rc = conf_load_dbd(d->conf_file, &d->conf, err);
+	if (!rc)
+		rc = db_version_of(conf_str(d->conf, CONF_Dbd_StorageLoc), &have, err);
+	if (rc) {
+		log_fatal("%s", err->line);
+		return 1;
+	}
+	if (have == db_version_known())
+		printf("Slurm Database already at the highest version '%d'. No conversion needed.\n", have);
+	else
+		printf("Slurm Database is at version '%d', this slurmdbd has version '%d'. Conversion needed.\n", have, db_version_known());
+	return have != db_version_known();
+}
+
 int main(int argc, char **argv)
 {
 	struct dbd *d = &the_daemon;
@@ -308,6 +327,8 @@ int main(int argc, char **argv)
 		fputs("Try 'slurmdbd -h' for more information\n", stderr);
 		return 1;
 	}
+	if (d->ask_version)
+		return version_tell(d, &err);
 	umask(077);
 	int rc = start(d, &err);
 	if (!rc && d->back_to >= 0)

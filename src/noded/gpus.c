@@ -314,6 +314,20 @@ static bool entry_fill(Pb__NodeGres *e, const struct gpu *found, size_t n, bool 
 	return true;
 }
 
+/* "; detected and of another type: nvidia_a100_3g.39gb": what the type of an entry that got no device may have meant. Malloc'd. */
+static char *others_text(const struct gpu *found, size_t n, const bool *taken)
+{
+	struct str out = STR_INIT;
+	for (size_t i = 0; i < n; i++) {
+		size_t before = 0;
+		while (before < i && (taken[before] || strcmp(found[before].type, found[i].type)))
+			before++;
+		if (!taken[i] && before == i)      /* each type once */
+			str_addf(&out, "%s%s", out.len ? ", " : "; detected and of another type: ", found[i].type);
+	}
+	return str_take(&out);
+}
+
 void gpus_merge(const Pb__NodeRecord *self, const struct gpu *found, size_t n, const struct hardware *hw, struct gpus_list *ret, char **ret_problem)
 {
 	bool taken[GPUS_MAX] = { false };
@@ -332,8 +346,12 @@ void gpus_merge(const Pb__NodeRecord *self, const struct gpu *found, size_t n, c
 		else if (e->detected && !missing)
 			missing = e->type ? e->type : "";
 	}
-	if (missing && !*ret_problem)
-		*ret_problem = xasprintf("gres/gpu%s%s count reported lower than configured (%llu < %llu)", *missing ? ":" : "", missing, (unsigned long long)got, (unsigned long long)want);
+	if (!missing || *ret_problem)
+		return;
+	char *others = others_text(found, n, taken);
+	*ret_problem = xasprintf("gres/gpu%s%s count reported lower than configured (%llu < %llu)%s", *missing ? ":" : "", missing, (unsigned long long)got,
+				 (unsigned long long)want, others ? others : "");
+	free(others);
 }
 
 void gpus_list_free(struct gpus_list *l)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -180,6 +181,8 @@ int main(int argc, char **argv)
 		return fatal(&err);
 	if (!n->opt.foreground)
 		uv_loop_fork(&n->loop);
+	if (n->opt.lock_memory && mlockall(MCL_CURRENT | MCL_FUTURE) < 0)
+		log_error("cannot lock slurmd in memory: %s", strerror(errno));
 	if (plugins_start(n, &err) < 0 || start(n, &err) < 0)
 		return fatal(&err);
 	log_info("slurmd version %s started on node %s", BERTH_VERSION, n->name);

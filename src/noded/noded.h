@@ -26,7 +26,7 @@ struct node_step;
 struct noded_options {
 	const char *conf_path, *node_name, *conf_server, *log_file, *stepd_path;
 	bool print_gres;                  /* and end */
-	bool foreground, clean, rebooted, change_dir;
+	bool foreground, clean, rebooted, change_dir, lock_memory;
 	int verbose, nice;
 	unsigned emulate;                 /* so many nodes; 0: be one */
 	bool has_nice;

@@ -28,7 +28,7 @@ static const struct { char letter; const char *name, *arg, *help; bool todo; } t
 	{ 0, "systemd", NULL, "started from a systemd unit: stay in the foreground", false },
 	{ 'F', NULL, NULL, "dynamic future node", true },
 	{ 'G', NULL, NULL, "print the node's generic resources", false },
-	{ 'M', NULL, NULL, "lock memory", true },
+	{ 'M', NULL, NULL, "keep slurmd itself in memory, where the machine swaps", false },
 	{ 'Z', NULL, NULL, "dynamic normal node", true },
 	{ 0, "authinfo", "TEXT", "authentication of a configless start", true },
 	{ 0, "ca-cert-file", "FILE", "certificate of slurmctld", true },
@@ -107,6 +107,7 @@ static int take(struct noded_options *o, int value, const char *arg)
 	case 'G': o->print_gres = true; break;
 	case 'h': help_print(); return 0;
 	case 'L': o->log_file = arg; break;
+	case 'M': o->lock_memory = true; break;
 	case 'N': o->node_name = arg; break;
 	case 's': o->change_dir = true; break;
 	case 'v': o->verbose++; break;

@@ -67,6 +67,13 @@ def test_a_type_must_be_part_of_the_name_found(site, nvml):
     assert site("gpu:nvidia_h100_80gb_hbm3:2", "AutoDetect=nvml\n", 4, nvml)[0] == 0
 
 
+def test_case_82_the_types_that_are_there_are_named(site, nvml):
+    """A configured type that no device has: the reason names it, and what was detected instead."""
+    rc, out = site("gpu:h100_3g.40gb:1", "AutoDetect=nvml\n", 2, nvml)
+    assert rc == 1 and "gres/gpu:h100_3g.40gb count reported lower than configured (0 < 1); detected and of another type: nvidia_h100_80gb_hbm3" in out
+    assert "of another type" not in site("gpu:4", "AutoDetect=nvml\n", 3, nvml)[1]
+
+
 def test_fewer_than_configured(site, nvml):
     rc, out = site("gpu:4", "AutoDetect=nvml\n", 3, nvml)
     assert rc == 1 and "gres/gpu count reported lower than configured (3 < 4)" in out and len([g for g in rows(out) if "File" in g]) == 3

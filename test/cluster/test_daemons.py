@@ -58,3 +58,57 @@ def test_help_and_version_need_no_configuration(cluster, daemon):
         assert re.fullmatch(r"slurm 26\.05\.\d+\n", cluster.run(f"{daemon} {option}", env={"SLURM_CONF": "/nonexistent"}).out)
     got = cluster.run(f"{daemon} --nonsense", check=False)
     assert got.rc == 1 and got.out == "" and "nonsense" in got.err
+
+
+# Every option of the manual pages: what it does here, or that it is refused by its name.
+REFUSED = {
+    "slurmd": ["--authinfo x", "--ca-cert-file x", "--conf x", "--extra x", "-F", "-Ffeature", "--instance-id x", "--instance-type x", "--parameters x", "-Z"],
+    "sackd": ["--ca-cert-file x", "--conf-server h", "--disable-reconfig", "--jwks-file x", "--port 5"],
+}
+HELP = {
+    "slurmctld": "-c -D -f -h -i -L -n -r -R -s --systemd -v -V",
+    "slurmd": "-b -c -C -d -D -f -G -h -L -M -n -N -s --systemd -v -V --conf-server",
+    "slurmdbd": "-D -h -n -s -u -v -V",
+    "sackd": "-D -f -h --key-file --systemd -v -V",
+}
+
+
+@pytest.mark.parametrize("daemon, option", [(d, o) for d, options in REFUSED.items() for o in options])
+def test_option_that_does_not_work_is_refused_by_name(cluster, daemon, option):
+    found = cluster.run(f"{daemon} {option}", check=False)
+    name = option.split()[0][:2] if option[1] != "-" else option.split()[0]
+    assert found.rc == 1 and name in found.err and "does not work yet" in found.err and not found.out
+
+
+@pytest.mark.parametrize("daemon", HELP)
+def test_options_of_the_manual(cluster, daemon):
+    """All are told of by -h; what is none is named, and nothing starts."""
+    text = cluster.run(f"{daemon} -h").out
+    for option in HELP[daemon].split():
+        assert re.search(rf"(^|[ ,]){re.escape(option)}\b", text, re.M), option
+    assert re.match(r"slurm \S+\n$", cluster.run(f"{daemon} -V").out)
+    for wrong in "--nonesuch", "-y", "word":
+        found = cluster.run(f"timeout 20 {daemon} {wrong}", check=False)
+        assert found.rc == 1 and wrong.lstrip("-") in found.err, (wrong, found)
+
+
+def test_slurmdbd_says_whether_the_database_is_to_be_converted(cluster):
+    found = cluster.run("slurmdbd -u")
+    assert re.match(r"Slurm Database already at the highest version '\d+'. No conversion needed.\n$", found.out)
+    cluster.run("cp $BERTH_DIR/etc/slurmdbd.conf old.conf; sed -i \"s|^StorageLoc=.*|StorageLoc=$PWD/old.db|\" old.conf; chmod 600 old.conf; : > old.db")
+    old = cluster.run("slurmdbd -u -f old.conf", check=False)
+    assert old.rc == 1 and "Conversion needed" in old.out and os.path.getsize(f"{cluster.work}/old.db") == 0     # only looked at
+    gone = cluster.run("rm old.db; slurmdbd -u -f old.conf", check=False)
+    assert gone.rc == 1 and "old.db" in gone.err and not os.path.exists(f"{cluster.work}/old.db")
+
+
+def test_slurmd_locks_itself_in_memory(cluster, conf):
+    if os.geteuid():
+        pytest.skip("needs root")
+    path = conf()
+    cluster.run(f"slurmctld -f {path}")
+    cluster.run(f"slurmd -M -f {path} -N one")
+    pid = cluster.read("hand/d.pid").strip()
+    assert int(re.search(r"VmLck:\s+(\d+)", open(f"/proc/{pid}/status").read())[1]) > 1000
+    cluster.wait("its node", lambda: cluster.out("sinfo -h -o %T", env=dict(SLURM_CONF=path)) == "idle")
+    assert cluster.out("srun hostname", env=dict(SLURM_CONF=path)) == socket.gethostname()
