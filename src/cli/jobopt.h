@@ -44,7 +44,6 @@ struct jobopt {
 	bool quiet;
 	char *clusters;
 	bool test_only;
-	bool stepmgr;
 	bool no_torch;                     /* --export-torch=no */
 	char *gres, *gpus_per_node;        /* joined into desc->tres_per_node by jobopt_check */
 	/* --- sbatch */
@@ -62,6 +61,7 @@ struct jobopt {
 	uint32_t jobid;                    /* 0: none */
 	uint32_t jobid_step;               /* UINT32_MAX: none */
 	bool label, unbuffered, pty, multi_prog, overlap, exact, exclusive, preserve_env, disable_status, quit_on_interrupt;
+	bool async;                        /* --async; `parsable` as above */
 	bool no_allocate, interactive, external_launcher, whole, wait_for_children;
 	bool has_relative;
 	uint32_t relative;

@@ -211,6 +211,7 @@ Pb__StepDesc *jobopt_to_step(const struct jobopt *o, uint32_t job_id, const char
 	SET_FLAG(exact, o->external_launcher ? false : o->exact || o->exclusive || jobopt_is_set(o, JO_cpus_per_task) || o->desc->has_threads_per_core);
 	SET_FLAG(exclusive, o->exclusive);
 	SET_FLAG(interactive, o->interactive);
+	SET_FLAG(async, o->async);
 	s->arbitrary_hosts = xstrdup_null(o->arbitrary_hosts);
 	SET_FLAG(whole, o->whole);
 	if (o->immediate_sec >= 0) {

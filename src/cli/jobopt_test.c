@@ -12,9 +12,9 @@
 #include "base/str.h"
 #include "cli/jobopt.h"
 
-#define TODO_MAX_SBATCH 31
-#define TODO_MAX_SALLOC 30
-#define TODO_MAX_SRUN 39
+#define TODO_MAX_SBATCH 30
+#define TODO_MAX_SALLOC 29
+#define TODO_MAX_SRUN 36
 
 static struct error err;
 static char storage[1024];

@@ -168,6 +168,10 @@ static void put_place_lines(struct str *out, struct jobview *v, const struct sco
 		kv_text(out, "BatchHost=", msgview_text(alloc, PB_Alloc_batch_host), "");
 		str_add(out, NL(s));
 	}
+	if (msgview_num(d, PB_JobDesc_stepmgr, 0)) {
+		str_add(out, "StepMgrEnabled=Yes");
+		str_add(out, NL(s));
+	}
 	kv_num(out, "NumNodes=", jobview_num(v, PB_JobRecord_num_nodes, 0));
 	if (jobview_is_pending(v))
 		kv_num(out, "-", jobview_max_nodes(v));

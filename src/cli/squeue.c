@@ -225,7 +225,8 @@ static void jobs_print(const struct squeue *q, const struct table *t, const stru
 
 static bool step_passes(const struct squeue *q, const struct msgview *m)
 {
-	if (!uid_passes(q, msgview_num(m, PB_StepRecord_uid, 0)) || job_state_is_final((uint32_t)msgview_num(m, PB_StepRecord_state, 0)))
+	uint32_t state = (uint32_t)msgview_num(m, PB_StepRecord_state, 0);
+	if (!uid_passes(q, msgview_num(m, PB_StepRecord_uid, 0)) || state == PB__JOB_STATE__PENDING || job_state_is_final(state))
 		return false;
 	if ((q->names && !slice_in_list(msgview_text(m, PB_StepRecord_name), q->names)) ||
 	    (q->partitions && !slice_in_list(msgview_text(m, PB_StepRecord_partition), q->partitions)) ||

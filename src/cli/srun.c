@@ -46,7 +46,7 @@ static int program_check(const struct srun *s)
 static void pty_check(struct srun *s)
 {
 	uint32_t rows, cols;
-	if (!s->o.pty || tty_size(&rows, &cols))
+	if (!s->o.pty || s->o.async || tty_size(&rows, &cols))
 		return;
 	log_error("ioctl(TIOCGWINSZ): %s", strerror(errno));
 	log_error("Not using a pseudo-terminal, disregarding --pty option");
@@ -194,7 +194,9 @@ int main(int argc, char **argv)
 	s.conf = client_conf(s.client);
 	s.signal_fd = signals_open();
 	s.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	rc = alloc_get(&s);
+	rc = async_check(&s);
+	if (!rc)
+		rc = alloc_get(&s);
 	if (rc || s.o.test_only)
 		return rc;
 	rc = step_run(&s);

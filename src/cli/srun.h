@@ -154,8 +154,13 @@ void het_env(const struct srun *s, const struct part *p, struct envlist *e);
 
 /* srun_alloc.c: 0, or the exit code of srun, everything said. */
 int alloc_get(struct srun *s);
+int alloc_gone(const struct srun *s, int code);   /* says that the job is no more */
 void alloc_give_back(struct srun *s);
 int signals_open(void);                    /* signalfd of what srun acts upon; blocks them */
+
+/* srun_async.c: --async. 0 or an exit code, said. */
+int async_check(struct srun *s);            /* may it be? And where do its streams lead? */
+int async_begin(struct srun *s, Pb__StepDesc *d); /* takes a number, tells it, and goes on in the background; d then asks for that step */
 
 /* srun_guard.c: from here on the job, or the step in another's job, ends with this process, until guard_end. */
 void guard_start(struct srun *s);

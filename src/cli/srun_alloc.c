@@ -252,7 +252,7 @@ static void busy_tell(struct srun *s)
 	s->was_busy = true;
 }
 
-static int job_gone(const struct srun *s, int code)
+int alloc_gone(const struct srun *s, int code)
 {
 	if (code == ESLURM_INVALID_JOB_ID)
 		log_error("Unable to confirm allocation for job %u: %s", s->job_id, error_text(code));
@@ -275,6 +275,9 @@ static int step_create(struct srun *s, struct part *p)
 		req.desc->has_het_step_id = true;
 		req.desc->het_step_id = s->step_id;
 	}
+	int refused = s->o.async ? async_begin(s, req.desc) : 0;
+	if (refused)
+		return refused;
 	int rc = call_until(s, RPC_STEP_CREATE, &req.base, BUSY_TELL_MS, busy_tell, &msg, &number, &err);
 	if (rc == -EINTR) {
 		log_info("Cancelled pending job step with signal %d", number);
@@ -291,7 +294,7 @@ static int step_create(struct srun *s, struct part *p)
 		return rc;
 	}
 	if (code == ESLURM_INVALID_JOB_ID || code == ESLURM_ALREADY_DONE || code == ESLURM_JOB_FINISHED)
-		return job_gone(s, code);
+		return alloc_gone(s, code);
 	if (rc < 0)
 		return unreachable(&err);
 	rc = step_take(s, p, m, 0, NULL);

@@ -54,8 +54,22 @@ static void check_node(const struct core *c, const struct core_node *n)
 	free(used);
 }
 
+/* A step that has a number and no room holds nothing; who waits for steps (swait) waits for one. */
+static void check_waiting(const struct core *c)
+{
+	for (const struct drain *w = c->drains; w; w = w->next) {
+		const struct core_job *j = job_find(c, w->job_id);
+		const struct step *s = j && j->alloc ? j->steps : NULL;
+		while (s && ((s->done && !s->open) || s->id >= STEP_ID_INTERACTIVE))
+			s = s->next;
+		assert(s);
+	}
+}
+
 static void check_steps(const struct core *c, const struct core_job *j)
 {
+	for (const struct step *s = j->steps; s; s = s->next)
+		assert((s->state == PB__JOB_STATE__PENDING) == (!s->done && !s->on_n));
 	for (uint32_t i = 0; i < j->alloc->n; i++) {
 		const struct core_node *n = c->node[j->alloc->on[i].node];
 		const uint64_t *mine = j->alloc->words + j->alloc->on[i].bits;
@@ -168,6 +182,7 @@ void core_check(const struct core *c)
 	assert(topo_only == c->topo_only);
 	gang_check(c);
 	resv_check(c);
+	check_waiting(c);
 	for (uint64_t cur = 0;;) {
 		const struct core_job *j = core_job_next(c, &cur);
 		if (!j)

@@ -72,6 +72,7 @@ static void lists_free(struct core *c)
 	idem_free_all(c);
 	predict_free(c);
 	step_waits_free(c);
+	drains_free(c);
 }
 
 void core_destroy(struct core *c)
@@ -169,6 +170,7 @@ static const event_fn event_table[] = {
 	[EV_STEP_CREATE] = step_create,
 	[EV_STEP_DONE] = step_done_event,
 	[EV_STEP_GIVE_UP] = step_give_up,
+	[EV_STEPS_DRAIN] = drain_ask,
 	[EV_JOB_DONE] = life_job_done,
 	[EV_NODE_REGISTER] = node_register,
 	[EV_NODE_EVENT] = node_event,

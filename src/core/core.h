@@ -105,6 +105,7 @@ enum core_event_type {
 	EV_RESTORE_RESV,    /* start-up, before the jobs: one stored reservation each */
 	EV_RESV,            /* scontrol create, update, delete reservation */
 	EV_SCRIPT_DONE,     /* what an FX_SCRIPT asked for has ended */
+	EV_STEPS_DRAIN,     /* answered when the job has no step left; given up as EV_STEP_CREATE is */
 	EV_PLAN,            /* spend `budget` placements on the plan; FX_PLAN_MORE when not done */
 };
 
@@ -127,6 +128,7 @@ struct core_event {
 		struct { const struct core_params *params; Pb__NodeRecord **node; size_t nodes; Pb__PartitionRecord **part; size_t parts; Pb__TopologyRecord **topo; size_t topos; } config;
 		struct { const void *data; size_t len; } restore;     /* encoded JobRecord / NodeRecord */
 		struct { uint32_t next_job_id; } restored;
+		uint32_t drain_job;
 		struct {
 			const Pb__JobDesc *desc;
 			const uint8_t *idem_key;      /* 16 bytes */

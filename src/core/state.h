@@ -371,7 +371,7 @@ struct step_on { uint32_t at; uint32_t cpus, tasks; uint64_t mem; uint32_t bits;
 struct step {
 	struct step *next;
 	uint32_t id, tasks, cpus, nodes_left;
-	bool done, overlap;
+	bool done, overlap, open;   /* open: of srun --async, which has not said yet that it has written all its output */
 	bool found_alive;           /* only known from a node's registration */
 	bool presumed;              /* done because the job is; how it ended is told when its processes have */
 	uint64_t start_ms, end_ms, kill_ms;
@@ -387,6 +387,7 @@ struct step {
 };
 
 struct step_wait { struct step_wait *next; uint32_t job_id; uint64_t token, until_ms; Pb__StepDesc *desc; struct core_caller by; };
+struct drain { struct drain *next; uint32_t job_id; uint64_t token; }; /* drain.c */
 struct idem { UT_hash_handle hh; struct { uint32_t uid; uint8_t key[16]; } k; uint8_t hash[32]; uint32_t job_id; uint64_t until_ms; struct idem *next; struct idem_page *page; };
 /* They outlive their jobs by an hour: kept apart from them, in pages that go when all of a page have expired, so that the jobs' memory can be given back. */
 enum { IDEM_PAGE = 256 };
@@ -492,6 +493,7 @@ struct core {
 	struct prio_tres ptres[PRIO_TRES_MAX];
 	uint64_t cpu_total;         /* of all nodes */
 	struct step_wait *step_waits;
+	struct drain *drains;
 	struct timer *timer;
 	size_t timer_n, timer_cap;
 	uint64_t timer_asked, purge_ms, idem_ms; /* of FX_TIMER, TIMER_PURGE, TIMER_IDEM */
@@ -960,6 +962,11 @@ void step_finish_all(struct core *c, struct core_job *j);
 void step_free(struct step *s);
 void step_waits_retry(struct core *c, struct core_job *j);
 void step_waits_timer(struct core *c);
+/* drain.c */
+void drain_ask(struct core *c, const struct core_event *ev);
+void drains_answer(struct core *c, const struct core_job *j); /* if the job has no step left */
+bool drain_give_up(struct core *c, uint64_t token);           /* was it one of these? */
+void drains_free(struct core *c);
 struct step *step_find(const struct core_job *j, uint32_t id);
 struct step *step_special(struct core *c, struct core_job *j, uint32_t id);
 Pb__StepRecord *step_record(const struct core *c, const struct core_job *j, const struct step *s);

@@ -1,6 +1,7 @@
 /* step.c - steps: made inside a running job, waiting for room among others, done
  * A step that does not fit now waits in order with the caller's token and is answered when another one ends (or its --immediate time is over).
  * Ids are reserved in blocks with the job's record, so none is given twice after a crash. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -36,7 +37,7 @@ static void step_add(struct core_job *j, struct step *s)
 		done += k->done && k->id < STEP_ID_INTERACTIVE;
 	for (; done > STEPS_DONE_KEPT && *at;) {
 		struct step *k = *at;
-		if (k->done && k->id < STEP_ID_INTERACTIVE) {
+		if (k->done && !k->open && k->id < STEP_ID_INTERACTIVE) {
 			*at = k->next;
 			step_free(k);
 			done--;
@@ -49,6 +50,15 @@ static void step_add(struct core_job *j, struct step *s)
 	*at = s;
 }
 
+static void step_remove(struct core_job *j, struct step *s)
+{
+	struct step **at = &j->steps;
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	step_free(s);
+}
+
 static bool special(uint32_t id) { return id >= STEP_ID_INTERACTIVE; }
 
 /* The step of the batch script, or of salloc's shell: on the first node, beside all others. */
@@ -57,13 +67,8 @@ struct step *step_special(struct core *c, struct core_job *j, uint32_t id)
 	const struct alloc_on *o = &j->alloc->on[0];
 	const struct core_node *n = c->node[o->node];
 	struct step *s = step_find(j, id);
-	if (s) { /* of the run before */
-		struct step **at = &j->steps;
-		while (*at != s)
-			at = &(*at)->next;
-		*at = s->next;
-		step_free(s);
-	}
+	if (s) /* of the run before */
+		step_remove(j, s);
 	s = xcalloc(1, sizeof *s);
 	s->id = id;
 	s->tasks = 1;
@@ -105,7 +110,10 @@ static void record_desc(Pb__StepRecord *m, const struct step *s)
 	const Pb__StepDesc *d = s->desc;
 	const char *word = stepid_word(s->id);
 	m->name = xstrdup(word ? word : d && d->name ? d->name : "");
-	m->distribution = xstrdup(d && d->distribution && d->distribution[0] ? d->distribution : s->tasks > s->on_n ? "Block" : "Cyclic");
+	if (!s->on_n)
+		m->distribution = xstrdup("Unknown");
+	else
+		m->distribution = xstrdup(d && d->distribution && d->distribution[0] ? d->distribution : s->tasks > s->on_n ? "Block" : "Cyclic");
 	if (!d)
 		return;
 	m->submit_line = xstrdup_null(d->submit_line);
@@ -131,21 +139,24 @@ Pb__StepRecord *step_record(const struct core *c, const struct core_job *j, cons
 	m->job_id = j->id;
 	m->step_id = s->id;
 	m->state = (Pb__JobState)s->state;
-	SET(start_time, s->start_ms / 1000);
+	if (s->start_ms)
+		SET(start_time, s->start_ms / 1000);
 	if (s->done)
 		SET(end_time, s->end_ms / 1000);
 	if (s->done)
 		SET(exit_status, s->status);
 	for (uint32_t i = 0; i < s->on_n; i++)
 		hostlist_push(&hl, c->node[j->alloc->on[s->on[i].at].node]->name);
+	for (uint32_t i = 0; !s->on_n && i < j->alloc->n; i++)   /* it waits for room among them */
+		hostlist_push(&hl, c->node[j->alloc->on[i].node]->name);
 	m->nodes = hostlist_compact(&hl);
 	hostlist_fini(&hl);
-	SET(num_nodes, s->on_n);
+	SET(num_nodes, s->on_n ? s->on_n : j->alloc->n);
 	SET(num_tasks, s->tasks);
 	SET(num_cpus, s->cpus);
 	SET(time_limit_min, s->time_min);
 	SET(uid, j->uid);
-	m->tres = step_tres(c, j, s);
+	m->tres = s->on_n ? step_tres(c, j, s) : NULL;
 	m->partition = xstrdup_null(j->part < c->part_n ? c->part[j->part]->rec->name : NULL);
 	m->user = xstrdup_null(atom_text(c, j->user));
 	m->sluid = record_sluid(j);
@@ -169,6 +180,17 @@ static void step_account(struct core *c, struct core_job *j, const struct step *
 
 /* --- made ------------------------------------------------------------------------------------- */
 
+/* Is the step that was given this number still waiting to be made? One that is not known was given it before slurmctld was restarted. */
+static int async_check(const struct core_job *j, const Pb__StepDesc *d, struct error *err)
+{
+	const struct step *s = step_find(j, d->step_id);
+	if (j->het || d->step_id >= j->next_step)
+		return error_set(err, ESLURM_INVALID_STEP_ID, "job %u has no step %u", j->id, d->step_id);
+	if (s && s->state != PB__JOB_STATE__PENDING)
+		return error_set(err, ESLURM_ALREADY_DONE, "step %u.%u does not wait to be started", j->id, s->id);
+	return 0;
+}
+
 static int step_check(struct core *c, const struct core_job *j, const Pb__StepDesc *d, const struct core_caller *by, struct error *err)
 {
 	uint32_t max = c->params.max_step_count ? c->params.max_step_count : 40000;
@@ -186,6 +208,8 @@ static int step_check(struct core *c, const struct core_job *j, const Pb__StepDe
 		return error_set(err, ESLURM_STEP_BUSY, "job %u is being prepared: its prologs run", j->id);
 	if (j->het && d->has_het_step_id && (d->het_step_id >= het_first(c, j)->next_step || step_find(j, d->het_step_id)))
 		return error_set(err, ESLURM_INVALID_STEP_ID, "step %u of job %u is not one that another component has begun", d->het_step_id, j->id);
+	if (d->has_step_id)
+		return async_check(j, d, err);
 	if (het_first(c, j)->next_step >= max)
 		return error_set(err, ESLURM_DISABLED, "job %u has had MaxStepCount=%u steps", j->id, max);
 	return 0;
@@ -195,8 +219,8 @@ static int step_check(struct core *c, const struct core_job *j, const Pb__StepDe
 static void step_number(struct core *c, struct core_job *j, struct step *s, const Pb__StepDesc *d)
 {
 	struct core_job *lead = het_first(c, j);
-	if (j->het && d->has_het_step_id) {
-		s->id = d->het_step_id;
+	if (d->has_step_id || (j->het && d->has_het_step_id)) {
+		s->id = d->has_step_id ? d->step_id : d->het_step_id;
 		return;
 	}
 	s->id = lead->next_step++;
@@ -208,10 +232,14 @@ static void step_number(struct core *c, struct core_job *j, struct step *s, cons
 
 static void step_enter(struct core *c, struct core_job *j, struct step *s, const Pb__StepDesc *d)
 {
+	struct step *waited = d->has_step_id ? step_find(j, d->step_id) : NULL;
 	step_number(c, j, s, d);
+	if (waited)
+		step_remove(j, waited);
 	s->desc = (Pb__StepDesc *)message_copy((const ProtobufCMessage *)d);
 	s->start_ms = c->now_ms;
 	s->state = PB__JOB_STATE__RUNNING;
+	s->open = d->has_async && d->async;
 	s->time_min = d->has_time_limit_min && d->time_limit_min ? d->time_limit_min : TIME_INFINITE;
 	if (s->time_min != TIME_INFINITE) {
 		s->kill_ms = c->now_ms + s->time_min * 60000ull;
@@ -220,12 +248,41 @@ static void step_enter(struct core *c, struct core_job *j, struct step *s, const
 	step_add(j, s);
 }
 
+static struct step *pending_enter(struct core *c, struct core_job *j, const Pb__StepDesc *d)
+{
+	struct step *s = xcalloc(1, sizeof *s);
+	step_number(c, j, s, d);
+	s->desc = (Pb__StepDesc *)message_copy((const ProtobufCMessage *)d);
+	s->state = PB__JOB_STATE__PENDING;
+	s->tasks = d->has_num_tasks ? d->num_tasks : 1;
+	s->cpus = d->has_cpus_per_task ? s->tasks * d->cpus_per_task : s->tasks;
+	s->time_min = d->has_time_limit_min && d->time_limit_min ? d->time_limit_min : TIME_INFINITE;
+	step_add(j, s);
+	return s;
+}
+
+/* srun --async: a number at once, if the step can ever be made. Room for it is asked for with that number (StepDesc.step_id). */
+static int async_enter(struct core *c, struct core_job *j, const Pb__StepDesc *d, Pb__StepCreateRsp *rsp, struct error *err)
+{
+	struct step *s = xcalloc(1, sizeof *s);
+	int r = j->het ? error_set(err, ESLURM_NOT_SUPPORTED, "heterogeneous jobs have no asynchronous steps") : layout_make(c, j, s, d, err);
+	step_free(s);
+	if (r < 0 && r != -ESLURM_STEP_BUSY)
+		return r;
+	*err = (struct error){ 0 };
+	rsp->has_step_id = true;
+	rsp->step_id = pending_enter(c, j, d)->id;
+	return 0;
+}
+
 int step_make(struct core *c, struct core_job *j, const Pb__StepDesc *d, const struct core_caller *by, Pb__StepCreateRsp *rsp, struct error *err)
 {
 	struct arena *a = fx_arena(c);
 	int r = step_check(c, j, d, by, err);
 	if (r < 0)
 		return r;
+	if (d->async && !d->has_step_id)
+		return async_enter(c, j, d, rsp, err);
 	struct step *s;
 	if (d->interactive) {
 		s = step_special(c, j, STEP_ID_INTERACTIVE);
@@ -267,11 +324,14 @@ void step_create(struct core *c, const struct core_event *ev)
 	struct error err = { 0 };
 	const Pb__StepDesc *d = ev->step_create;
 	Pb__StepCreateRsp *rsp = rsp_new(c);
-	int r = step_make(c, job_find(c, d->job_id), d, &ev->by, rsp, &err);
+	struct core_job *j = job_find(c, d->job_id);
+	int r = step_make(c, j, d, &ev->by, rsp, &err);
 	if (r != -ESLURM_STEP_BUSY || (d->has_immediate_sec && !d->immediate_sec) || !ev->token) {
 		answer(c, ev->token, rsp, &err);
 		return;
 	}
+	if (d->has_step_id && !step_find(j, d->step_id)) /* it was given before slurmctld was restarted */
+		pending_enter(c, j, d);
 	struct step_wait *w = xcalloc(1, sizeof *w), **at = &c->step_waits;
 	w->job_id = d->job_id;
 	w->token = ev->token;
@@ -295,6 +355,25 @@ static void wait_drop(struct step_wait **at)
 	free(w);
 }
 
+/* A step that had a number and no room yet will not be made. */
+static void pending_close(struct core *c, struct core_job *j, struct step *s)
+{
+	struct step_wait **at = &c->step_waits;
+	s->done = true;
+	s->state = PB__JOB_STATE__CANCELLED;
+	s->start_ms = s->end_ms = c->now_ms;
+	step_account(c, j, s);
+	while (*at && ((*at)->job_id != j->id || !(*at)->desc->has_step_id || (*at)->desc->step_id != s->id))
+		at = &(*at)->next;
+	if (*at) {
+		struct error err = { 0 };
+		error_set(&err, ESLURM_ALREADY_DONE, "step %u.%u was cancelled", j->id, s->id);
+		answer(c, (*at)->token, rsp_new(c), &err);
+		wait_drop(at);
+	}
+	drains_answer(c, j);
+}
+
 /* Who asked is gone: the step is not made when there is room. */
 void step_give_up(struct core *c, const struct core_event *ev)
 {
@@ -302,11 +381,17 @@ void step_give_up(struct core *c, const struct core_event *ev)
 	struct step_wait **at = &c->step_waits;
 	while (*at && (*at)->token != ev->token)
 		at = &(*at)->next;
-	if (!*at)
+	if (!*at) {
+		(void)drain_give_up(c, ev->token);
 		return;
+	}
 	error_set(&err, ESLURM_COMM, "who asked for the step of job %u is gone", (*at)->job_id);
 	answer(c, ev->token, rsp_new(c), &err);
+	struct core_job *j = job_find(c, (*at)->job_id);
+	struct step *s = j && (*at)->desc->has_step_id ? step_find(j, (*at)->desc->step_id) : NULL;
 	wait_drop(at);
+	if (s && s->state == PB__JOB_STATE__PENDING)
+		pending_close(c, j, s);
 }
 
 void step_waits_free(struct core *c)
@@ -374,6 +459,7 @@ void step_end(struct core *c, struct core_job *j, struct step *s, uint32_t statu
 	assert(!s->done);
 	step_close(c, j, s, status);
 	step_waits_retry(c, j);
+	drains_answer(c, j);
 }
 
 void step_truth(struct core *c, struct core_job *j, struct step *s, uint32_t status)
@@ -382,6 +468,17 @@ void step_truth(struct core *c, struct core_job *j, struct step *s, uint32_t sta
 	if (s->state != PB__JOB_STATE__OUT_OF_MEMORY && s->state != PB__JOB_STATE__TIMEOUT)
 		s->state = PB__JOB_STATE__RUNNING;
 	step_close(c, j, s, status);
+}
+
+static void step_srun_done(struct core *c, struct core_job *j, struct step *s, uint32_t status)
+{
+	s->open = false;
+	if (s->done)
+		drains_answer(c, j);
+	else if (s->state == PB__JOB_STATE__PENDING)
+		pending_close(c, j, s);
+	else
+		step_end(c, j, s, status);
 }
 
 void step_done_event(struct core *c, const struct core_event *ev)
@@ -395,10 +492,10 @@ void step_done_event(struct core *c, const struct core_event *ev)
 		error_set(&err, ESLURM_ACCESS_DENIED, "job %u belongs to another user", j->id);
 	else if (!s)
 		error_set(&err, ESLURM_INVALID_STEP_ID, "job %u has no step %u", j->id, ev->step_done.step_id);
-	else if (s->done)
+	else if (s->done && !s->open)
 		error_set(&err, ESLURM_ALREADY_DONE, "step %u.%u is done", j->id, s->id);
 	else
-		step_end(c, j, s, ev->step_done.status);
+		step_srun_done(c, j, s, ev->step_done.status);
 	fx_result(c, ev->token, &err, ev->step_done.job_id);
 }
 
@@ -433,6 +530,9 @@ void step_node_done(struct core *c, struct core_job *j, struct step *s, uint32_t
 void step_finish_all(struct core *c, struct core_job *j)
 {
 	for (struct step *s = j->steps; s; s = s->next) {
+		s->open = false;
+		if (!s->done && s->state == PB__JOB_STATE__PENDING)
+			pending_close(c, j, s);
 		if (s->done)
 			continue;
 		bool batch = s->id == STEP_ID_BATCH || s->id == STEP_ID_INTERACTIVE;
@@ -455,6 +555,7 @@ void step_finish_all(struct core *c, struct core_job *j)
 		answer(c, (*at)->token, rsp_new(c), &err);
 		wait_drop(at);
 	}
+	drains_answer(c, j);
 }
 
 static void step_stop(struct core *c, struct core_job *j, struct step *s, const char *why, bool timeout)
@@ -492,7 +593,15 @@ void step_timer(struct core *c, struct core_job *j, uint32_t step_id)
 
 void step_cancel(struct core *c, struct core_job *j, struct step *s, uint32_t uid, uint32_t signal)
 {
-	if (!signal || signal == 9) {
+	bool ends = !signal || signal == SIGKILL;
+	if (s->state == PB__JOB_STATE__PENDING) {
+		s->cancelled = ends;
+		s->cancel_uid = uid;
+		if (ends)
+			pending_close(c, j, s);
+		return;
+	}
+	if (ends) {
 		s->cancelled = true;
 		s->cancel_uid = uid;
 		step_stop(c, j, s, "CANCELLED", false);

@@ -12,6 +12,7 @@ void rpc_part_update(struct ctld *d, struct wire_req *req);
 void rpc_resv_list(struct ctld *d, struct wire_req *req);
 void rpc_resv_update(struct ctld *d, struct wire_req *req);
 void rpc_step_create(struct ctld *d, struct wire_req *req);
+void rpc_steps_drain(struct ctld *d, struct wire_req *req);
 void rpc_step_done(struct ctld *d, struct wire_req *req);
 void rpc_job_done(struct ctld *d, struct wire_req *req);
 void rpc_node_register(struct ctld *d, struct wire_req *req);

@@ -110,15 +110,26 @@ static void step_unwanted(struct wire_req *req, void *arg)
 		turn_step(d, &ev);
 }
 
+static void ask_until_gone(struct ctld *d, struct wire_req *req, struct core_event *ev, call_finish_fn finish)
+{
+	struct call *c = call_create(d, req, finish);
+	c->arg = d;
+	ev->token = c->token;
+	reply_caller(d, req, NULL, &ev->by);
+	wire_req_on_gone(req, step_unwanted, c);
+	turn_step(d, ev);
+}
+
 void reply_step_ask(struct ctld *d, struct wire_req *req, const Pb__StepDesc *desc, call_finish_fn finish)
 {
 	struct core_event ev = { .type = EV_STEP_CREATE, .step_create = desc };
-	struct call *c = call_create(d, req, finish);
-	c->arg = d;
-	ev.token = c->token;
-	reply_caller(d, req, NULL, &ev.by);
-	wire_req_on_gone(req, step_unwanted, c);
-	turn_step(d, &ev);
+	ask_until_gone(d, req, &ev, finish);
+}
+
+void reply_drain_ask(struct ctld *d, struct wire_req *req, uint32_t job_id, call_finish_fn finish)
+{
+	struct core_event ev = { .type = EV_STEPS_DRAIN, .drain_job = job_id };
+	ask_until_gone(d, req, &ev, finish);
 }
 
 Pb__SignedCred *reply_step_cred(struct ctld *d, Pb__StepCreateRsp *step, uint32_t job_id, const Pb__StepDesc *desc, const Pb__JobRecord *job)

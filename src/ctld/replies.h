@@ -16,6 +16,7 @@ Pb__AllocInfo *reply_alloc(struct ctld *d, uint32_t job_id);
 void reply_alloc_free(Pb__AllocInfo *a);
 /* Ask the core for a step; withdrawn when the caller goes away. finish must begin with wire_req_on_gone(c->req, NULL, NULL). */
 void reply_step_ask(struct ctld *d, struct wire_req *req, const Pb__StepDesc *desc, call_finish_fn finish);
+void reply_drain_ask(struct ctld *d, struct wire_req *req, uint32_t job_id, call_finish_fn finish); /* when the job has no step left */
 /* Sign the step just made: sets step->cred, which the caller clears and frees. job NULL: taken from the core. NULL when the step was refused. */
 Pb__SignedCred *reply_step_cred(struct ctld *d, Pb__StepCreateRsp *step, uint32_t job_id, const Pb__StepDesc *desc, const Pb__JobRecord *job);
 void reply_result(struct ctld *d, struct wire_req *req, int code, const char *detail);

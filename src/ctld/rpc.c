@@ -31,6 +31,7 @@ static const struct handler { rpc_fn fn; bool change; } handlers[] = {
 	[RPC_BCAST_CRED] = { rpc_bcast_cred, false },
 	[RPC_STEP_CREATE] = { rpc_step_create, true },
 	[RPC_STEP_DONE] = { rpc_step_done, false },
+	[RPC_STEPS_DRAIN] = { rpc_steps_drain, false },
 	[RPC_JOB_DONE] = { rpc_job_done, true },
 	[RPC_ALLOC_INFO] = { rpc_alloc_info, false },
 	[RPC_RECONFIGURE] = { rpc_reconfigure, true },

@@ -187,6 +187,17 @@ void rpc_step_create(struct ctld *d, struct wire_req *req)
 	reply_step_ask(d, req, ((const Pb__StepCreateReq *)wire_req_msg(req))->desc, step_finish);
 }
 
+static void drain_finish(struct ctld *d, struct call *c, const ProtobufCMessage *msg)
+{
+	wire_req_on_gone(c->req, NULL, NULL);
+	turn_reply(d, c->req, msg);
+}
+
+void rpc_steps_drain(struct ctld *d, struct wire_req *req)
+{
+	reply_drain_ask(d, req, ((const Pb__StepsDrainReq *)wire_req_msg(req))->job_id, drain_finish);
+}
+
 void rpc_step_done(struct ctld *d, struct wire_req *req)
 {
 	const Pb__StepDoneReq *m = (const Pb__StepDoneReq *)wire_req_msg(req);

@@ -273,7 +273,7 @@ static void (*const effect_fn[])(struct turns *, const struct core_effect *) = {
 /* Must the answer to this event wait for the disk? Steps need not, unless a record changed with them (a new block of step ids). */
 static bool must_wait(const struct core_event *ev, const struct effects *fx)
 {
-	if (ev->type != EV_STEP_CREATE && ev->type != EV_STEP_DONE)
+	if (ev->type != EV_STEP_CREATE && ev->type != EV_STEP_DONE && ev->type != EV_STEPS_DRAIN)
 		return true;
 	for (size_t i = 0; ev->type == EV_STEP_CREATE && i < effects_count(fx); i++)
 		if (effects_at(fx, i)->type == FX_PERSIST_JOB)

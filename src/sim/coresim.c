@@ -296,13 +296,27 @@ static void step_of(struct sim *s)
 	d.tres_per_node = (char *)(chance(s, 30) ? "gres/gpu:1" : "none");
 	d.has_immediate_sec = chance(s, 50);
 	d.immediate_sec = draw(s, 3);
+	d.has_async = d.async = ev.token % 5 == 0;
 	ev.step_create = &d;
 	world_step(&s->w, &ev);
 	const Pb__StepCreateRsp *r = (const Pb__StepCreateRsp *)world_answer(&s->w, ev.token);
+	if (d.async && r && !r->code && ev.token % 3) {        /* it has a number; now for room */
+		d.has_step_id = true;
+		d.step_id = r->step_id;
+		ev = world_event(&s->w, EV_STEP_CREATE, 0);
+		ev.step_create = &d;
+		world_step(&s->w, &ev);
+		r = (const Pb__StepCreateRsp *)world_answer(&s->w, ev.token);
+	}
+	uint64_t asked = ev.token;
+	if (asked % 4 == 0) {
+		ev = world_event(&s->w, EV_STEPS_DRAIN, 0);
+		ev.drain_job = d.job_id;
+		world_step(&s->w, &ev);
+	}
 	if (!r && chance(s, 30)) {      /* who waits for it is gone */
-		uint64_t token = ev.token;
 		ev = world_event(&s->w, EV_STEP_GIVE_UP, 0);
-		ev.token = token;
+		ev.token = asked;
 		world_step(&s->w, &ev);
 		return;
 	}

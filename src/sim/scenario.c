@@ -531,6 +531,30 @@ static void do_update(struct play *p)
 	list_result(p, ev.token);
 }
 
+static const Pb__StepCreateRsp *step_answer(struct play *p, struct name *n) { return (const Pb__StepCreateRsp *)world_answer(&p->w, n->run_sec); }
+
+static void do_drain(struct play *p)
+{
+	struct core_event ev = world_event(&p->w, EV_STEPS_DRAIN, 1001);
+	struct name *n = find(p, word(p, 1));
+	ev.drain_job = job_id(p, word(p, 2));
+	if (!n)
+		n = name_add(p, word(p, 1));
+	n->run_sec = (uint32_t)ev.token;
+	world_step(&p->w, &ev);
+}
+
+static void expect_drain(struct play *p)
+{
+	struct name *n = find(p, word(p, 2));
+	const Pb__Result *r = n ? (const Pb__Result *)world_answer(&p->w, n->run_sec) : NULL;
+	bool waits = !strcmp(word(p, 3), "WAITS");
+	if (waits != !r)
+		fail(p, "%s %s", word(p, 2), r ? "was answered" : "waits");
+	if (r)
+		take_result(p, r->code, r->detail);
+}
+
 static void do_step(struct play *p)
 {
 	struct core_event ev = world_event(&p->w, EV_STEP_CREATE, 1001);
@@ -555,6 +579,13 @@ static void do_step(struct play *p)
 		d.threads_per_core = num(p, opt(p, "threads"));
 	}
 	d.overcommit = has(p, "overcommit");
+	d.has_async = d.async = has(p, "async");
+	struct name *of = opt(p, "of") ? find(p, opt(p, "of")) : NULL;
+	const Pb__StepCreateRsp *number = of ? step_answer(p, of) : NULL;
+	if (number) {
+		d.has_step_id = true;
+		d.step_id = number->step_id;
+	}
 	ev.step_create = &d;
 	if (!n)
 		n = name_add(p, word(p, 1));
@@ -562,8 +593,6 @@ static void do_step(struct play *p)
 	n->run_sec = (uint32_t)ev.token;
 	world_step(&p->w, &ev);
 }
-
-static const Pb__StepCreateRsp *step_answer(struct play *p, struct name *n) { return (const Pb__StepCreateRsp *)world_answer(&p->w, n->run_sec); }
 
 static void do_stepend(struct play *p)
 {
@@ -736,7 +765,9 @@ static void expect_step(struct play *p)
 	}
 	if (r->code)
 		fail(p, "step %s was refused: %u %s", word(p, 2), r->code, r->detail ? r->detail : "");
-	for (size_t i = 0; i < r->layout->n_node; i++) {
+	if (!strcmp(want, "NUMBERED") != !r->layout)
+		fail(p, "step %s has %s layout", word(p, 2), r->layout ? "a" : "no");
+	for (size_t i = 0; r->layout && i < r->layout->n_node; i++) {
 		str_add_sep(&ranks, ";", "");
 		for (size_t k = 0; k < r->layout->node[i]->n_task_ids; k++)
 			str_addf(&ranks, k ? ",%u" : "%u", r->layout->node[i]->task_ids[k]);
@@ -785,6 +816,8 @@ static void do_expect(struct play *p)
 		expect_node(p);
 	else if (!strcmp(w, "step"))
 		expect_step(p);
+	else if (!strcmp(w, "drain"))
+		expect_drain(p);
 	else if (!strcmp(w, "why"))
 		expect_why(p);
 	else if (!strcmp(w, "refused"))
@@ -814,7 +847,7 @@ static const struct { const char *word; void (*fn)(struct play *p); bool setup; 
 	{ "hold", do_op, false }, { "uhold", do_op, false }, { "release", do_op, false }, { "requeue", do_op, false }, { "requeuehold", do_op, false },
 	{ "suspend", do_op, false }, { "resume", do_op, false }, { "top", do_op, false },
 	{ "reserve", do_reserve, false }, { "zone", do_zone, true },
-	{ "update", do_update, false }, { "step", do_step, false }, { "stepend", do_stepend, false }, { "expect", do_expect, false },
+	{ "update", do_update, false }, { "step", do_step, false }, { "stepend", do_stepend, false }, { "drain", do_drain, false }, { "expect", do_expect, false },
 };
 
 /* Words are separated by blanks; "double quotes" keep blanks together. */
