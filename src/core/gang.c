@@ -53,14 +53,7 @@ static bool goes_first(const struct core *c, const struct core_job *a, const str
 	return a->start != b->start ? a->start < b->start : a->id < b->id;
 }
 
-static void line_put(const struct core *c, struct line *l, struct core_job *j)
-{
-	l->j = xgrow(l->j, &l->cap, l->n + 1, sizeof *l->j);
-	uint32_t i = l->n++;
-	for (; i > 0 && goes_first(c, j, l->j[i - 1]); i--)
-		l->j[i] = l->j[i - 1];
-	l->j[i] = j;
-}
+static void line_put(const struct core *c, struct line *l, struct core_job *j) { l->j = jobs_put(c, l->j, &l->n, &l->cap, j, goes_first); }
 
 /* All that hold something where CPUs may be held twice, and those that yield though nobody stands on them any more. */
 static void line_make(struct core *c, struct line *l)

@@ -551,6 +551,8 @@ Pb__StepLayout *layout_message(const struct core *c, const struct core_job *j, c
 		hostlist_push(&hl, node_at(c, j, s->on[i].at)->name);
 	}
 	for (uint32_t t = 0; t < s->tasks && s->rank; t++) {
+		if (s->rank[t] == UINT32_MAX) /* its node was lost (--no-kill) */
+			continue;
 		Pb__StepNode *n = m->node[s->rank[t]];
 		n->task_ids[n->n_task_ids++] = t;
 	}

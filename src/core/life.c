@@ -389,6 +389,37 @@ static void end_by_node(struct core *c, struct core_job *j)
 		job_end(c, j, PB__JOB_STATE__NODE_FAIL, 0);
 }
 
+/* --no-kill: it lives on with its other nodes. Not where the node that is gone has the script, or prologs are still waited for. */
+static bool goes_on_without(const struct core_job *j, uint32_t at)
+{
+	if (j->state != PB__JOB_STATE__RUNNING || j->alloc->n < 2 || (at == 0 && job_has_script(j)) || j->flags & JOBF_CONFIGURING)
+		return false;
+	Pb__JobDesc *d = job_desc(j);
+	bool yes = d->no_kill;
+	pb__job_desc__free_unpacked(d, NULL);
+	return yes;
+}
+
+/* The node leaves its allocation; steps that ran there are ended. */
+static void leave_node(struct core *c, struct core_job *j, uint32_t at)
+{
+	struct alloc *a = j->alloc;
+	char id[40];
+	fx_log(c, LOG_L_INFO, "job %s goes on without node %s (--no-kill)", job_id_text(j, id, sizeof id), c->node[a->on[at].node]->name);
+	steps_leave_node(c, j, at);
+	node_release(c, j, at);
+	a->cpus -= a->on[at].cpus;
+	a->n--;
+	memmove(&a->on[at], &a->on[at + 1], (a->n - at) * sizeof a->on[0]);
+	for (uint32_t k = at; k < a->n; k++)
+		if (a->on[k].state != ON_FREE)
+			c->node[a->on[k].node]->held[a->on[k].at].at = k;
+	a->config_gen = 0; /* it need not satisfy the request any more */
+	steps_after_leave(j, at);
+	step_waits_retry(c, j);
+	fx_persist(c, j);
+}
+
 void job_node_lost(struct core *c, struct core_job *j, uint32_t node)
 {
 	int at = job_at_node(j, node);
@@ -398,6 +429,10 @@ void job_node_lost(struct core *c, struct core_job *j, uint32_t node)
 	bool cause = failed_with_node(c, j, c->node[node]);
 	if (!over && !(c->node[node]->flags & NODEF_NOT_RESPONDING)) /* set DOWN by an operator, but it answers: what runs there must not go on */
 		terminate_on(c, j, c->node[node]);
+	if (!over && goes_on_without(j, (uint32_t)at)) {
+		leave_node(c, j, (uint32_t)at);
+		return;
+	}
 	node_release(c, j, (uint32_t)at);
 	if (over && !cause) {
 		if (job_is_clean(j))

@@ -101,14 +101,7 @@ void preempt_counts(const struct core *c, const struct core_job *by, struct pree
 	}
 }
 
-static void victim_put(const struct core *c, struct victims *v, struct core_job *j)
-{
-	v->j = xgrow(v->j, &v->cap, v->n + 1, sizeof *v->j);
-	uint32_t k = v->n++;
-	for (; k > 0 && first_to_go(c, j, v->j[k - 1]); k--)
-		v->j[k] = v->j[k - 1];
-	v->j[k] = j;
-}
+static void victim_put(const struct core *c, struct victims *v, struct core_job *j) { v->j = jobs_put(c, v->j, &v->n, &v->cap, j, first_to_go); }
 
 static void collect(struct core *c, struct core_job *by, uint32_t at, struct victims *v)
 {

@@ -12,3 +12,13 @@ void moments_sort(struct moment *m, uint32_t n, struct moment *tmp)
 		memcpy(m, tmp, n * sizeof *m);
 	}
 }
+
+struct core_job **jobs_put(const struct core *c, struct core_job **list, uint32_t *n, size_t *cap, struct core_job *j, job_first *first)
+{
+	list = xgrow(list, cap, *n + 1, sizeof *list);
+	uint32_t i = (*n)++;
+	for (; i > 0 && first(c, j, list[i - 1]); i--)
+		list[i] = list[i - 1];
+	list[i] = j;
+	return list;
+}

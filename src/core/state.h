@@ -55,6 +55,9 @@ struct atom { uint32_t id; UT_hash_handle hh; char text[]; }; /* strings that re
 /* sort.c: a number of anything (a time, a load) and a node; smallest first, equal ones keep their order. tmp: room for n. */
 struct moment { uint64_t ms; uint32_t node; };
 void moments_sort(struct moment *m, uint32_t n, struct moment *tmp);
+/* Into a sorted list, before those that come after it; the list, which may have moved. */
+typedef bool job_first(const struct core *c, const struct core_job *a, const struct core_job *b);
+struct core_job **jobs_put(const struct core *c, struct core_job **list, uint32_t *n, size_t *cap, struct core_job *j, job_first *first);
 
 /* --- nodes ----------------------------------------------------------------------------------- */
 struct node_gres {
@@ -971,6 +974,8 @@ struct step *step_find(const struct core_job *j, uint32_t id);
 struct step *step_special(struct core *c, struct core_job *j, uint32_t id);
 Pb__StepRecord *step_record(const struct core *c, const struct core_job *j, const struct step *s);
 void step_timer(struct core *c, struct core_job *j, uint32_t step_id);
+void steps_leave_node(struct core *c, struct core_job *j, uint32_t at);
+void steps_after_leave(struct core_job *j, uint32_t at);
 void job_signal(struct core *c, struct core_job *j, uint32_t signal, bool batch_only, bool full, Pb__EndReason *end); /* kill.c: to its processes */
 void step_cancel(struct core *c, struct core_job *j, struct step *s, uint32_t uid, uint32_t signal);
 int layout_make(struct core *c, const struct core_job *j, struct step *s, const Pb__StepDesc *d, struct error *err);

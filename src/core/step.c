@@ -625,6 +625,53 @@ void step_cancel(struct core *c, struct core_job *j, struct step *s, uint32_t ui
 	bitset_destroy(to);
 }
 
+/* --no-kill: the node is given up. Steps that ran there end on their other nodes, too. Before it leaves the job's allocation. */
+void steps_leave_node(struct core *c, struct core_job *j, uint32_t at)
+{
+	for (struct step *s = j->steps; s; s = s->next)
+		for (uint32_t i = 0; i < s->on_n && !s->done; i++) {
+			if (s->on[i].at != at)
+				continue;
+			s->nodes_left -= s->nodes_left > 0;
+			if (s->id == STEP_ID_EXTERN)
+				break;
+			s->state = PB__JOB_STATE__NODE_FAIL;
+			s->worst = 9;
+			if (s->nodes_left)
+				step_stop(c, j, s, "DUE TO NODE FAILURE", false);
+			else
+				step_close(c, j, s, s->worst);
+			break;
+		}
+}
+
+/* After it has left: nothing names it any more, those behind it have moved up. Steps that were nowhere else are forgotten. */
+void steps_after_leave(struct core_job *j, uint32_t at)
+{
+	for (struct step **link = &j->steps; *link;) {
+		struct step *s = *link;
+		uint32_t kept = 0, *to = xcalloc(s->on_n + 1, sizeof *to);
+		for (uint32_t i = 0; i < s->on_n; i++) {
+			bool gone = s->on[i].at == at;
+			to[i] = gone ? UINT32_MAX : kept;
+			if (gone)
+				continue;
+			s->on[kept] = s->on[i];
+			s->on[kept++].at -= s->on[i].at > at;
+		}
+		for (uint32_t t = 0; t < s->tasks && s->rank; t++)
+			s->rank[t] = s->rank[t] < s->on_n ? to[s->rank[t]] : UINT32_MAX;
+		free(to);
+		s->on_n = kept;
+		s->worst_on = s->worst_on == at ? UINT32_MAX : s->worst_on - (s->worst_on != UINT32_MAX && s->worst_on > at);
+		if (!kept && s->done) {
+			*link = s->next;
+			step_free(s);
+		} else
+			link = &s->next;
+	}
+}
+
 /* After a restart the nodes name the steps that live: one the core does not know is entered with the node it was seen on, beside the others
  * (what it holds exactly is known to its slurmstepd only), so that it can be shown, signalled and waited for. */
 void step_alive(struct core *c, struct core_job *j, uint32_t node, uint32_t step_id)

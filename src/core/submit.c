@@ -180,8 +180,6 @@ static int refuse_unsupported(const Pb__JobDesc *d, struct error *err)
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--core-spec and --thread-spec are not supported yet");
 	if (d->segment && d->min_nodes > d->segment && d->min_nodes % d->segment && (!d->has_max_nodes || d->max_nodes == d->min_nodes))
 		return error_set(err, ESLURM_INVALID_NODE_COUNT, "--segment=%u does not fit the job size (%u): node count must be evenly divisible by segment size", d->segment, d->min_nodes);
-	if (d->no_kill)
-		return error_set(err, ESLURM_NOT_SUPPORTED, "--no-kill is not supported yet: a job ends or is requeued with its node");
 	if (d->has_het_job_id && d->licenses && strchr(d->licenses, '|'))
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--licenses=%s: alternatives ('|') are not supported in heterogeneous jobs", d->licenses);
 	if (d->reboot)

@@ -514,7 +514,7 @@ static bool may_start(struct why *w)
 	return false;
 }
 
-static void pending(struct why *w)
+static void own_conditions(struct why *w)
 {
 	shape_refresh(w->c, w->j->shape);
 	why_resv_choose(w);
@@ -527,6 +527,52 @@ static void pending(struct why *w)
 	partitions(w);
 	if (!w->j->qnode.in || !may_start(w))
 		why_reservations(w);
+}
+
+/* What holds other components back: all of a heterogeneous job start together. */
+static void component_items(struct why *w, const struct core_job *o)
+{
+	struct core_why_ask brief = { .uid = w->ask->uid, .oper = w->ask->oper, .hide_jobs = w->ask->hide_jobs, .hide_nodes = w->ask->hide_nodes, .brief = true };
+	struct why other = { .c = w->c, .j = o, .ask = &brief, .out = xcalloc(1, sizeof *other.out) };
+	char id[64];
+	pb__why_job__init(other.out);
+	other.out->id = xstrdup("");
+	own_conditions(&other);
+	job_id_text(o, id, sizeof id);
+	for (size_t i = 0; i < other.out->n_condition; i++) {
+		Pb__WhyItem *x = other.out->condition[i];
+		char *text = xasprintf("component %s: %s", id, x->text);
+		free(x->text);
+		x->text = text;
+		why_text(x, "component", id);
+		w->out->condition = xrealloc(w->out->condition, (w->out->n_condition + 1) * sizeof *w->out->condition);
+		w->out->condition[w->out->n_condition++] = x;
+	}
+	other.out->n_condition = 0;
+	pb__why_job__free_unpacked(other.out, NULL);
+}
+
+static void components(struct why *w)
+{
+	const struct het *h = w->j->het;
+	uint32_t n = 0;
+	for (uint32_t i = 0; h && i < h->n; i++) {
+		const struct core_job *o = het_job(w->c, h, i);
+		if (o && o != w->j && o->state == PB__JOB_STATE__PENDING)
+			component_items(w, o);
+		n += o && o->state == PB__JOB_STATE__PENDING;
+	}
+	if (h && !w->out->n_condition && het_first(w->c, w->j)->shape->tried) {
+		Pb__WhyItem *i = why_condition(w, "together", "each of its %u components would have room by itself, but not all of them at the same time", n);
+		why_number(i, "components", n);
+		why_clears(i, 0, "jobs end that hold what one component leaves for another");
+	}
+}
+
+static void pending(struct why *w)
+{
+	own_conditions(w);
+	components(w);
 	queue_items(w);
 	if (!w->ask->brief && w->j->qnode.in && !may_start(w))
 		why_preemption(w);

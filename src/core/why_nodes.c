@@ -399,11 +399,12 @@ static void away_tell(const struct count *k)
 
 /* --- the verdict for one partition ------------------------------------------------------------ */
 
-bool why_room(struct why *w, uint32_t p)
+static bool room_in(struct why *w, uint32_t p, bool any_switches)
 {
 	const struct shape *s = w->j->shape;
 	struct when now = now_when(w, s->part[p]);
 	struct fit *f = NULL;
+	now.any_switches = any_switches;
 	if (s->part[p]->state != PART_UP && s->part[p]->state != PART_DRAIN)
 		return false;
 	struct bitset *b = bitset_copy(s->able[p]);
@@ -418,6 +419,8 @@ bool why_room(struct why *w, uint32_t p)
 	return yes;
 }
 
+bool why_room(struct why *w, uint32_t p) { return room_in(w, p, false); }
+
 static bool ever(struct why *w, uint32_t p, const struct bitset *among)
 {
 	struct fit *f = NULL;
@@ -425,6 +428,47 @@ static bool ever(struct why *w, uint32_t p, const struct bitset *among)
 		return false;
 	free(f);
 	return true;
+}
+
+/* Nodes of the smallest units of the network: under one leaf switch, in one base block. The most of `nodes` in one. */
+static uint32_t most_in_one(const struct topo *t, const struct bitset *nodes)
+{
+	uint32_t most = 0;
+	for (uint32_t u = 0; u < t->unit_n; u++) {
+		uint32_t n = t->unit[u].level ? 0 : bitset_count_and(t->unit[u].nodes, nodes);
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/* Enough nodes have room, but they do not lie together in the network as the request or the topology wants it. NULL: that is not what is missing. */
+static Pb__WhyItem *apart(const struct count *k, uint32_t p)
+{
+	struct why *w = k->w;
+	const struct shape *s = k->s;
+	const struct core_job *j = w->j;
+	const struct topo *t = k->in->topo;
+	uint32_t kept = bitset_count(k->kept), most;
+	Pb__WhyItem *i;
+	if (!t || t->kind == TOPO_FLAT || kept < s->min_nodes || why_room(w, p) || (!w->c->topo_short && !(s->switches && room_in(w, p, true))))
+		return NULL;
+	most = most_in_one(t, k->kept);
+	if (s->switches) {
+		uint64_t until = j->switch_ms ? (j->switch_ms + topology_wait_ms(w->c, s)) / 1000 : 0;
+		i = why_condition(w, "switches", "%u nodes of partition %s have room, but no %u of them are under %u leaf switch%s (--switches); the most under one are %u", kept, k->in->rec->name, s->min_nodes,
+				  s->switches, s->switches == 1 ? "" : "es", most);
+		why_number(i, "switches", s->switches);
+		why_clears(i, until, until ? "room under fewer switches; from {@%llu} on it starts under any" : "room under fewer switches", (unsigned long long)until);
+	} else {
+		uint32_t seg = s->segment ? s->segment : s->min_nodes;
+		i = why_condition(w, "network", "%u nodes of partition %s have room, but they do not make %u segment%s of %u nodes that lie together; the most in one %s are %u", kept, k->in->rec->name,
+				  (s->min_nodes + seg - 1) / seg, s->min_nodes > seg ? "s" : "", seg, t->kind == TOPO_BLOCK ? "block" : "leaf switch", most);
+		why_number(i, "segment", seg);
+		why_clears(i, 0, "jobs end on nodes that lie together; or --segment with fewer nodes");
+	}
+	why_text(i, "topology", t->name);
+	why_number(i, "most_in_one", most);
+	return i;
 }
 
 static Pb__WhyItem *verdict(const struct count *k, uint32_t p)
@@ -443,6 +487,8 @@ static Pb__WhyItem *verdict(const struct count *k, uint32_t p)
 		i = why_condition(w, "nodes_away", "too few nodes of partition %s are in service: %u could serve it, %u of them %s up, %u %s needed at once", name, able, k->up,
 				  k->up == 1 ? "is" : "are", s->min_nodes, s->min_nodes == 1 ? "is" : "are");
 		why_clears(i, 0, "nodes come back (see node_state)");
+	} else if ((i = apart(k, p))) {
+		; /* told */
 	} else if (room >= s->min_nodes && kept < s->min_nodes) {
 		i = why_condition(w, "planned", "%u node%s of partition %s %s room, but on %u of them it is promised to jobs before it", room, room == 1 ? "" : "s", name,
 				  room == 1 ? "has" : "have", room - kept);

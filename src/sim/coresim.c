@@ -91,6 +91,7 @@ static void request_draw(struct sim *s, struct request *q)
 	d.partition = (char *)(chance(s, 20) ? "short,main" : chance(s, 30) ? "short" : chance(s, 10) ? "shared" : chance(s, 5) ? "own" : NULL);
 	submit_placement(s, &d);
 	d.req_nodes = (char *)(chance(s, 4) ? "n1,n3" : NULL);
+	d.has_no_kill = d.no_kill = chance(s, 40);
 	d.licenses = (char *)(chance(s, 6) ? "la:2" : chance(s, 6) ? "la|lb" : chance(s, 3) ? "lb,la" : NULL);
 	d.reservation = (char *)(chance(s, 5) ? "r1" : chance(s, 3) ? "r2,r0" : NULL);
 	d.features = (char *)(chance(s, 8) ? FEATURES[draw(s, 5)] : NULL);
