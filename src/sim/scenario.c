@@ -783,7 +783,7 @@ static void expect_step(struct play *p)
 		expect_text(p, "cpuids", opt(p, "cpuids"), cpus.data);
 	if (opt(p, "id"))
 		expect_num(p, "id", r->step_id);
-	expect_num(p, "tasks", r->layout->num_tasks);
+	expect_num(p, "tasks", r->layout ? r->layout->num_tasks : 0);
 	for (size_t i = 4; i + 1 < p->words; i++)
 		if (!strcmp(p->word[i], "on"))
 			expect_text(p, "its nodes", p->word[i + 1], r->layout->nodes);
