@@ -20,8 +20,16 @@
 #define SEND_WAIT_MS 10            /* gathers what comes together */
 #define RETRY_MS 2000
 #define QUEUE_MIN 10000
+/* Fields of DbdEvent and JobRecord. */
+enum { EVENT_JOB = 2, EVENT_STEP = 4, EVENT_REQUEUED = 7, JOB_ID = 1 };
 
-struct item { uint64_t seq; void *data; size_t len; };
+struct item {
+	uint64_t seq;
+	void *data;
+	size_t len;
+	uint32_t job_id;             /* of a record of a job; 0: of a step, or of an attempt that is over */
+	bool step;
+};
 struct acct {
 	struct ctld *d;
 	struct wire_link *link;      /* NULL: no slurmdbd configured */
@@ -59,11 +67,106 @@ static void pop(struct acct *a)
 	}
 }
 
+/* What it is about, from its bytes. */
+static void item_know(struct item *i, const uint8_t *data, size_t len)
+{
+	struct wire_skim event, job;
+	struct wire_field f, of_job;
+	bool is_over = false;
+	wire_skim_start(&event, data, len);
+	while (wire_skim_next(&event, &f)) {
+		i->step = i->step || f.number == EVENT_STEP;
+		is_over = is_over || (f.number == EVENT_REQUEUED && f.value);
+		if (f.number != EVENT_JOB || f.type != 2)
+			continue;
+		wire_skim_start(&job, f.data, f.len);
+		while (!i->job_id && wire_skim_next(&job, &of_job))
+			i->job_id = of_job.number == JOB_ID ? (uint32_t)of_job.value : 0;
+	}
+	if (is_over)
+		i->job_id = 0;
+}
+
+/* Takes out those that are marked, from memory and from the store. How many. */
+static size_t drop_marked(struct acct *a, const bool *mark)
+{
+	size_t to = a->first, n = 0;
+	for (size_t i = a->first; i < a->count; i++) {
+		if (!mark[i - a->first]) {
+			a->item[to++] = a->item[i];
+			continue;
+		}
+		turn_remove_lazily(a->d, STORE_DBD_QUEUE, a->item[i].seq);
+		a->memory -= a->item[i].data ? a->item[i].len : 0;
+		free(a->item[i].data);
+		n++;
+	}
+	a->count = to;
+	return n;
+}
+
+struct of_job { uint32_t job_id; size_t at; };
+
+static int of_job_cmp(const void *a, const void *b)
+{
+	const struct of_job *x = a, *y = b;
+	return x->job_id != y->job_id ? (x->job_id < y->job_id ? -1 : 1) : x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Records are state: of a job's, the last one tells all that those before it do. */
+static void mark_replaced(const struct acct *a, bool *mark, size_t last)
+{
+	struct of_job *list = xcalloc(a->count - a->first + 1, sizeof *list);
+	size_t n = 0;
+	for (size_t i = a->first; i < a->count; i++)
+		if (a->item[i].job_id)
+			list[n++] = (struct of_job){ a->item[i].job_id, i };
+	qsort(list, n, sizeof *list, of_job_cmp);
+	for (size_t i = 0; i + 1 < n; i++)
+		mark[list[i].at - a->first] = list[i].job_id == list[i + 1].job_id && list[i].at < last;
+	free(list);
+}
+
+/* MaxDBDMsgs is reached: records of steps go first, then those of jobs that later ones replace, at last the oldest. Only what is on disk is taken out, and
+ * not the newest, whose number must last (see above). */
+static void purge(struct acct *a, size_t max)
+{
+	size_t last = a->count - 1;
+	while (last > a->first && a->item[last - 1].seq > a->durable_seq)
+		last--;
+	bool *mark = xcalloc(a->count - a->first + 1, sizeof *mark);
+	for (size_t i = a->first; i < last; i++)
+		mark[i - a->first] = a->item[i].step;
+	size_t steps = drop_marked(a, mark), replaced = 0;
+	if (!steps) {
+		memset(mark, 0, (a->count - a->first) * sizeof *mark);
+		mark_replaced(a, mark, last);
+		replaced = drop_marked(a, mark);
+	}
+	free(mark);
+	if (steps || replaced) {
+		log_error("slurmdbd has not answered for long: MaxDBDMsgs (%zu) reached, %zu accounting records of %s are dropped", max, steps + replaced,
+			  steps ? "steps" : "jobs that later ones replace");
+		return;
+	}
+	if (!a->dropped++)
+		log_error("slurmdbd has not answered for long: MaxDBDMsgs (%zu) reached, the oldest accounting records of jobs are lost", max);
+	pop(a);
+}
+
+void acct_bound(struct acct *a, size_t max)
+{
+	if (a->count - a->first > max)
+		purge(a, max);
+}
+
 static void append(struct acct *a, uint64_t seq, const void *data, size_t len)
 {
 	a->item = xgrow(a->item, &a->cap, a->count + 1, sizeof *a->item);
 	bool keep = a->memory + len < MEMORY_MAX;
-	a->item[a->count++] = (struct item){ seq, keep ? xmemdup(data, len) : NULL, len };
+	struct item *i = &a->item[a->count++];
+	*i = (struct item){ .seq = seq, .data = keep ? xmemdup(data, len) : NULL, .len = len };
+	item_know(i, data, len);
 	a->memory += keep ? len : 0;
 	a->last_seq = seq;
 }
@@ -87,11 +190,7 @@ static void queue_event(struct ctld *d, Pb__DbdEvent *e)
 	append(a, e->seq, data, len);
 	turn_put(d, STORE_DBD_QUEUE, e->seq, data, len);
 	turn_after(d, is_durable, (void *)(uintptr_t)e->seq);
-	if (a->count - a->first <= queue_max(d))
-		return;
-	if (!a->dropped++)
-		log_error("slurmdbd has not answered for long: MaxDBDMsgs reached, the oldest accounting records are dropped");
-	pop(a);
+	acct_bound(a, queue_max(d));
 }
 
 /* A requeue carries the record of the attempt that is over in msg; the job as it waits again follows as the next attempt. */
@@ -161,7 +260,10 @@ static void sent(int code, const ProtobufCMessage *msg, const char *detail, void
 	}
 	if (a->said_down)
 		log_info("slurmdbd answers again; %zu accounting records are waiting for it", a->count - a->first);
+	if (a->said_down && a->dropped)
+		log_error("%llu accounting records of jobs were lost while slurmdbd was away", (unsigned long long)a->dropped);
 	a->said_down = false;
+	a->dropped = 0;
 	while (a->first < a->count && a->item[a->first].seq <= rsp->seq)
 		pop(a);
 	if (a->first < a->count)

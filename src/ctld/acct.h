@@ -1,5 +1,6 @@
 /* acct.h - what slurmdbd shall know: a queue in the store, sent in order, removed when slurmdbd has it on disk
- * Bounded by MaxDBDMsgs: beyond that the oldest are dropped, and that is logged. Without slurmdbd in the configuration nothing is queued. */
+ * Bounded by MaxDBDMsgs: beyond that records of steps are dropped, then those of jobs that later ones replace, then the oldest; that is logged. Without
+ * slurmdbd in the configuration nothing is queued. */
 #pragma once
 #include "ctld/ctld.h"
 
@@ -7,6 +8,8 @@ struct acct *acct_create(struct ctld *d);
 void acct_destroy(struct acct *a);
 void acct_add(struct ctld *d, const struct core_effect *e);
 void acct_conf_changed(struct ctld *d);
+/* One more than `max` may wait: makes room. */
+void acct_bound(struct acct *a, size_t max);
 size_t acct_queued(const struct acct *a);
 struct wire_link *acct_link(const struct acct *a); /* NULL: no slurmdbd */
 
