@@ -69,8 +69,8 @@ struct node_info {
 	struct wire_client *launch;
 	struct conn *conn;
 	uint32_t peer_port;    /* where its slurmstepd listens for the others of the step; 0: not told */
-	bool is_launched, is_ended, was_sent;
-	uint64_t connect_by_ms;                /* its slurmd is being called; 0: not so */
+	bool is_ended, was_sent;
+	uint64_t answer_by_ms;                /* its slurmd was called, and has not answered; 0: not so */
 	uint64_t retry_ms, retry_until_ms;     /* its slurmd could not be reached; 0: not so */
 };
 struct conn {                  /* one slurmstepd */

@@ -25,6 +25,7 @@
 #include "wire/wire.h"
 
 #define LAUNCH_TIMEOUT_MS 10000
+#define ANSWER_MS 60000        /* slurmd answers before it runs a prolog; a busy one may take a while */
 #define RETRY_MS 200
 #define FILES_OWN 64           /* of srun itself: its inputs and outputs, slurmctld, libraries */
 #define RETRY_FOR_MS 10000
@@ -240,6 +241,7 @@ static void launch_ready(struct watch *w, uint32_t events)
 	uint32_t seq;
 	int code = 0;
 	(void)events;
+	n->answer_by_ms = 0;
 	int rc = wire_recv(n->launch, LAUNCH_TIMEOUT_MS, &seq, &code, &rsp, &err);
 	launch_close(n);
 	const Pb__LaunchRsp *m = (const Pb__LaunchRsp *)rsp;
@@ -250,8 +252,6 @@ static void launch_ready(struct watch *w, uint32_t events)
 			node_lost(n->s, n, err.line[0] ? err.line : error_text(rc < 0 ? rc : code));
 	} else if (m && m->code && !had_it) {
 		node_lost(n->s, n, m->detail && *m->detail ? m->detail : error_text((int)m->code));
-	} else {
-		n->is_launched = true;
 	}
 	if (rsp)
 		protobuf_c_message_free_unpacked(rsp, NULL);
@@ -279,19 +279,22 @@ static void launch_failed(struct node_info *n, int rc, const struct error *err)
 		node_lost(n->s, n, err->line[0] ? err->line : error_text(rc));
 }
 
+static uint64_t patience_ms(const struct srun *s, uint64_t usual) { return s->o.msg_timeout_sec ? s->o.msg_timeout_sec * 1000ull : usual; }
+
 static void launch_connected(struct watch *w, uint32_t events)
 {
 	struct node_info *n = (struct node_info *)w;
 	struct error err = { 0 };
 	uint32_t seq;
 	(void)events;
-	n->connect_by_ms = 0;
+	n->answer_by_ms = srun_now_ms() + patience_ms(n->s, ANSWER_MS);
 	int rc = wire_client_ready(n->launch, &err);
 	if (!rc) {
 		rc = wire_send(n->launch, RPC_D_LAUNCH, &n->part->spec.base, &seq, &err);
 		n->was_sent = n->was_sent || rc;
 	}
 	if (rc) {
+		n->answer_by_ms = 0;
 		launch_failed(n, rc, &err);
 		return;
 	}
@@ -310,14 +313,14 @@ static void launch_one(struct srun *s, struct node_info *n)
 		launch_failed(n, rc, &err);
 		return;
 	}
-	n->connect_by_ms = srun_now_ms() + (s->o.msg_timeout_sec ? s->o.msg_timeout_sec * 1000ull : LAUNCH_TIMEOUT_MS);
+	n->answer_by_ms = srun_now_ms() + patience_ms(s, LAUNCH_TIMEOUT_MS);
 	n->watch = (struct watch){ .ready = launch_connected, .fd = wire_client_fd(n->launch) };
 	watch_set(s, &n->watch, EPOLLOUT);
 }
 
 uint64_t launch_due(const struct node_info *n)
 {
-	uint64_t at = n->retry_ms ? n->retry_ms : n->connect_by_ms;
+	uint64_t at = n->retry_ms ? n->retry_ms : n->answer_by_ms;
 	return at && !n->is_ended ? at : UINT64_MAX;
 }
 
@@ -328,12 +331,13 @@ void launch_again(struct srun *s, uint64_t now)
 		struct error err = { 0 };
 		if (launch_due(n) > now)
 			continue;
-		if (n->retry_ms) {
+		n->answer_by_ms = 0;
+		if (n->retry_ms)
 			launch_one(s, n);
-		} else {
-			n->connect_by_ms = 0;
-			launch_failed(n, error_set(&err, ESLURM_SOCKET_TIMEOUT, "no answer from %s:%u", n->row->addr, n->row->port), &err);
-		}
+		else if (n->conn)              /* its slurmstepd is here: only the answer was lost */
+			launch_close(n);
+		else
+			launch_failed(n, error_set(&err, ESLURM_SOCKET_TIMEOUT, "no answer from %s:%u: %s", n->row->addr, n->row->port, error_text(-ESLURM_SOCKET_TIMEOUT)), &err);
 	}
 }
 

@@ -1,5 +1,6 @@
 """Nodes that neither answer nor refuse, as after a loss of power, before slurmctld has given them up."""
 import os
+import re
 import select
 import socket
 import subprocess
@@ -47,4 +48,17 @@ def test_silent_nodes_keep_no_other_waiting(cluster):
         s.close()
     for node in ("node-1", "node-2"):
         cluster.berth(f"start {node}")
+    cluster.wait_idle()
+
+
+def test_slurmd_that_takes_the_call_and_is_stopped(cluster):
+    """It holds the step no longer than --msg-timeout, as in the reference, and the node is named."""
+    cluster.wait_idle()
+    pid = cluster.out("berth status | awk '$1 == \"node-2\" { print $3 }'")
+    cluster.run(f"kill -STOP {pid}", user="root")
+    try:
+        told = cluster.run("srun --msg-timeout=1 -N3 -n3 sleep 1000", check=False)
+    finally:
+        cluster.run(f"kill -CONT {pid}", user="root")
+    assert told.rc != 0 and re.search(r"srun: error: Task launch for StepId=\d+\.0 failed on node node-2: .*Socket timed out on send/recv operation", told.err), told
     cluster.wait_idle()
