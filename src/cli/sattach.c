@@ -171,7 +171,8 @@ int main(int argc, char **argv)
 	}
 	if (argc - first != 1) {
 		log_error("too many parameters");
-		return usage_error();
+		fputs(usage, stdout);
+		return srun_exit_code(1);
 	}
 	int rc = step_parse(&s, argv[first]);
 	if (rc)

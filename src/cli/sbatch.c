@@ -71,7 +71,7 @@ static int script_read(struct jobopt *o, const char *file, struct script *s)
 		return 1;
 	}
 	if (batchscript_parse(s->data, s->len, &b, &err) < 0) {
-		fprintf(stderr, "%s: fatal: %s: %s\n", cmd, s->name, err.line);
+		fprintf(stderr, "%s: fatal: %s: %s\n", cmd, file || o->wrap ? s->name : "stdin", err.line);
 		return 1;
 	}
 	code = directives_apply(o, &b, s);

@@ -97,7 +97,7 @@ static void op_by_name(struct scontrol *s, const struct job_op *op, Pb__JobOpReq
 	}
 	free(reply);
 	if (!found)
-		scontrol_fail(s, "No job named \"%s\" is in the queue", name);
+		fprintf(stderr, "No job named \"%s\" is in the queue\n", name);       /* no failure, as for the reference */
 }
 
 void scontrol_job_op(struct scontrol *s, int argc, char **argv)
@@ -370,7 +370,11 @@ void scontrol_wait_job(struct scontrol *s, int argc, char **argv)
 	struct error err = { 0 };
 	ProtobufCMessage *msg;
 	unsigned long long id;
-	if (argc != 2 || str_to_u64(argv[1], 1, UINT32_MAX, &id) < 0) {
+	if (argc != 2) {
+		scontrol_fail(s, argc < 2 ? "too few arguments for keyword:%s" : "too many arguments for keyword:%s", argv[0]);
+		return;
+	}
+	if (str_to_u64(argv[1], 1, UINT32_MAX, &id) < 0) {
 		scontrol_fail(s, "scontrol: wait_job needs one job id");
 		return;
 	}

@@ -206,9 +206,13 @@ static void update_job(struct scontrol *s, struct words *w)
 		scontrol_fail(s, "%s for job %s", error_text(rc), by_name ? req.name : req.id[0]);
 	} else {
 		const Pb__ResultList *list = (const Pb__ResultList *)msg;
-		scontrol_results(s, req.n_id == 1 && list->n_result == 1 ? req.id[0] : NULL, list, NULL);
-		if (by_name && !list->n_result)
-			scontrol_fail(s, "No jobs with user id %u and name %s", req.uid, req.name);
+		bool none = by_name && list->n_result == 1 && !list->result[0]->job_id && list->result[0]->code;
+		if (none && req.has_uid)
+			scontrol_fail(s, "scontrol: error: No jobs with user ID %u and name '%s'", req.uid, req.name);
+		else if (none)
+			scontrol_fail(s, "scontrol: error: No jobs with name '%s'", req.name);
+		else
+			scontrol_results(s, req.n_id == 1 && list->n_result == 1 ? req.id[0] : NULL, list, NULL);
 		protobuf_c_message_free_unpacked(msg, NULL);
 	}
 	free(req.id);
@@ -246,6 +250,19 @@ static bool drains_without_reason(const struct words *w)
 	return needs && !has;
 }
 
+static bool state_check(struct scontrol *s, const struct words *w)
+{
+	static const char *const states[] = { "CANCEL_REBOOT", "CLOUD", "DOWN", "DRAIN", "FAIL", "FUTURE", "IDLE", "NORESP", "NO_RESPOND", "POWER_DOWN", "POWER_DOWN_ASAP",
+		"POWER_DOWN_FORCE", "POWER_UP", "RESUME", "UNDRAIN" };
+	for (size_t i = 0; i < w->n; i++)
+		if (!strcasecmp(w->kv[i].key, "State") && !KEY_IN(w->kv[i].value, states)) {
+			scontrol_fail(s, "Invalid input: %s=%s\nRequest aborted\nValid states are: NoResp DRAIN FAIL FUTURE RESUME POWER_DOWN POWER_UP UNDRAIN\n"
+				      "Not all states are valid given a node's prior state", w->kv[i].key, w->kv[i].value);
+			return false;
+		}
+	return true;
+}
+
 static void update_node(struct scontrol *s, struct words *w)
 {
 	Pb__NodeUpdateReq req = PB__NODE_UPDATE_REQ__INIT;
@@ -254,6 +271,8 @@ static void update_node(struct scontrol *s, struct words *w)
 		return;
 	}
 	if (!keys_check(s, w, node_keys, sizeof(node_keys) / sizeof(node_keys[0])))
+		return;
+	if (!state_check(s, w))
 		return;
 	if (drains_without_reason(w)) {
 		scontrol_fail(s, "%s", error_text(ESLURM_REASON_MISSING));
@@ -328,11 +347,17 @@ static void part_call(struct scontrol *s, struct words *w, bool create, bool rem
 {
 	Pb__PartUpdateReq req = PB__PART_UPDATE_REQ__INIT;
 	if (!w->n && !create && !remove_it) {
-		scontrol_fail(s, "No changes specified");
+		scontrol_fail(s, "scontrol: error: No changes specified");
 		return;
 	}
 	if (!keys_check(s, w, part_keys, sizeof(part_keys) / sizeof(part_keys[0])))
 		return;
+	static const char *const states[] = { "UP", "DOWN", "DRAIN", "INACTIVE" };
+	for (size_t i = 0; i < w->n; i++)
+		if (!strcasecmp(w->kv[i].key, "State") && !KEY_IN(w->kv[i].value, states)) {
+			scontrol_fail(s, "scontrol: error: Invalid input: %s=%s\nscontrol: error: Acceptable State values are UP, DOWN, DRAIN and INACTIVE", w->kv[i].key, w->kv[i].value);
+			return;
+		}
 	req.name = w->id;
 	req.set = w->list;
 	req.n_set = w->n;
@@ -497,6 +522,6 @@ void scontrol_delete(struct scontrol *s, int argc, char **argv)
 	else if (!strncasecmp(w.entity, "node", 4))
 		scontrol_fail(s, "scontrol: error: delete %s is not supported yet", w.entity);
 	else
-		scontrol_fail(s, "scontrol: error: Invalid deletion entity: %s", w.entity);
+		scontrol_fail(s, "Invalid deletion entity: %s", argv[1]);
 	words_fini(&w);
 }

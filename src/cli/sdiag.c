@@ -31,11 +31,12 @@ static const struct opt_row rows[] = {
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-enum line_kind { L_NUMBER, L_TIME, L_TITLE };
+enum line_kind { L_NUMBER, L_TIME, L_TITLE, L_JSON };
 static const struct line { enum line_kind kind; const char *label, *counter, *json; } lines[] = {
 #define COUNTER(label, counter, json) { L_NUMBER, label, counter, json },
 #define COUNTER_TIME(label, counter, json) { L_TIME, label, counter, json },
 #define TITLE(text) { L_TITLE, text, NULL, NULL },
+#define COUNTER_JSON(counter, json) { L_JSON, "", counter, json },
 #include "tables/counters.def"
 };
 #define LINES (sizeof(lines) / sizeof(lines[0]))
@@ -126,7 +127,7 @@ static void text_print(const Pb__DiagRsp *rsp)
 	for (size_t i = 0; i < LINES; i++) {
 		const Pb__Counter *c = counter_find(rsp, lines[i].counter);
 		str_add(&out, lines[i].label);
-		if (lines[i].kind == L_TITLE)
+		if (lines[i].kind == L_TITLE || lines[i].kind == L_JSON)
 			continue;
 		if (lines[i].kind == L_TIME)
 			put_stamp(&out, c ? c->value : 0);
@@ -171,7 +172,10 @@ static void json_print(const Pb__DiagRsp *rsp, bool yaml, const char *const *arg
 	}
 	calls_json(&j, "rpcs_by_message_type", rsp->call, rsp->n_call, false);
 	calls_json(&j, "rpcs_by_user", rsp->user, rsp->n_user, true);
+	json_bool(&j, "bf_active", false);       /* a pass is over before the next call is answered */
 	json_open(&j, "pending_rpcs", '[');
+	json_close(&j);
+	json_open(&j, "pending_rpcs_by_hostlist", '[');
 	json_close(&j);
 	json_close(&j);
 	json_meta(&j, argv, argc, NULL);

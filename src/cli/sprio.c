@@ -44,6 +44,7 @@ static const struct letter { char letter; const char *header; } letters[] = {
 
 struct prio_col { char letter; bool right; unsigned width; char *after; };
 struct sprio {
+	char *before;                /* what a format has before its first column */
 	const char *format, *sort;
 	char *jobs, *partitions, *users;
 	bool long_form, no_header, norm, weights;
@@ -130,6 +131,7 @@ static void put_cell(struct str *out, const struct prio_col *c, const char *text
 /* job NULL: the weights; both NULL: the header. */
 static void put_line(struct str *out, const struct sprio *s, const Pb__PrioJob *job, const Pb__PrioFactors *weight)
 {
+	str_add(out, s->before);
 	for (size_t i = 0; i < s->n; i++) {
 		struct str cell = STR_INIT;
 		if (job)
@@ -148,6 +150,7 @@ static void put_line(struct str *out, const struct sprio *s, const Pb__PrioJob *
 
 static void format_parse(struct sprio *s, const char *format)
 {
+	s->before = xstrndup(format, strcspn(format, "%"));
 	for (const char *p = strchr(format, '%'); p && s->n < COLUMNS_MAX;) {
 		struct prio_col c = { .right = p[1] == '.' };
 		char *end;
@@ -372,7 +375,7 @@ int main(int argc, char **argv)
 		return show_parse_fail("sprio", &err);
 	if (first < argc) {
 		log_error("Unrecognized option: %s", argv[first]);
-		usage(stderr);
+		usage(stdout);
 		return 1;
 	}
 	if (s.verbose)

@@ -209,7 +209,7 @@ int submit_partitions(struct core *c, const Pb__JobDesc *d, struct core_part **r
 		if (!w[0] || twice)
 			continue;
 		if (!p)
-			r = error_set(err, ESLURM_INVALID_PARTITION_NAME, "invalid partition specified: %s", d->partition);
+			r = error_set(err, ESLURM_INVALID_PARTITION_NAME, "invalid partition specified: %s", w);
 		else if (n == JOB_PARTS_MAX)
 			r = error_set(err, ESLURM_INVALID_PARTITION_NAME, "more than %d partitions are named", JOB_PARTS_MAX);
 		else

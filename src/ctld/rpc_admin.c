@@ -124,7 +124,8 @@ static void count_passes(struct counters *c, const struct ctld *d)
 		{ "bf_cycles", plan.n }, { "bf_last_when", (int64_t)(d->plan_pass.last_ms / 1000) }, { "bf_last_us", (int64_t)d->plan_pass.last_us },
 		{ "bf_max_us", (int64_t)d->plan_pass.max_us }, { "bf_mean_us", mean((int64_t)d->plan_pass.sum_us, (int64_t)d->plan_pass.n) },
 		{ "bf_last_depth", plan.depth }, { "bf_last_depth_try", plan.depth }, { "bf_depth_mean", mean(plan.depth_sum, plan.n) },
-		{ "bf_depth_mean_try", mean(plan.depth_sum, plan.n) }, { "bf_queue", plan.queue }, { "bf_queue_mean", mean(plan.queue_sum, plan.n) },
+		{ "bf_depth_mean_try", mean(plan.depth_sum, plan.n) }, { "bf_queue", plan.queue }, { "sched_sum_us", (int64_t)d->pass.sum_us }, { "sched_depth_sum", quick.depth_sum },
+		{ "bf_sum_us", (int64_t)d->plan_pass.sum_us }, { "bf_depth_sum", plan.depth_sum }, { "bf_queue_sum", plan.queue_sum }, { "bf_queue_mean", mean(plan.queue_sum, plan.n) },
 	};
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		count(c, row[i].name, row[i].value);

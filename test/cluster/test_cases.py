@@ -344,6 +344,16 @@ def test_case_58_long_columns_keep_a_blank_between_them(cluster):
     cluster.run(f"scancel {job}")
 
 
+def test_case_59_sorting(cluster):
+    jobs = [held(cluster, f"-J sort59 -p {part}") for part in ("main", "short", "main")]
+    def order(how):
+        return cluster.out(f"squeue -h -n sort59 -o %i {how}").split()
+    a, b, c = map(str, jobs)
+    assert order("-S i") == order("-Si") == [a, b, c] and order("-S -i") == order("-S-i") == [c, b, a]
+    assert order("") == order("-S P,t,-p") == order("-S P,i") == [a, c, b] and order("-S -P,-i") == [b, c, a]
+    cluster.run(f"scancel {a} {b} {c}")
+
+
 def test_case_61_unknown_ids(cluster):
     known = held(cluster, "")
     got = refused(cluster, "squeue -j 999999", "slurm_load_jobs error: Invalid job id specified")
@@ -357,6 +367,13 @@ def test_case_62_format_from_the_environment(cluster):
     assert cluster.out(f"squeue -h -j {job}", env={"SQUEUE_FORMAT": "%i"}) == str(job)
     assert cluster.out(f"squeue -h -j {job} -o %t", env={"SQUEUE_FORMAT": "%i"}) == "PD"
     cluster.run(f"scancel {job}")
+
+
+def test_case_65_json_by_the_name_of_its_version(cluster):
+    plain, named = (json.loads(cluster.out(f"squeue --json{v}")) for v in ("", "=v0.0.45"))
+    assert plain["jobs"] == named["jobs"] and named["meta"]["plugin"]["data_parser"] == "data_parser/v0.0.45"
+    assert "v0.0.39" in refused(cluster, "squeue --json=v0.0.39", "data_parser/v0.0.39").err
+    assert cluster.out("squeue --json=list").split() == ["Possible", "data_parser", "plugins:", "data_parser/v0.0.45"]
 
 
 @pytest.mark.parametrize("mode", ["truncate", "append"])
