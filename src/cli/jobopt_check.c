@@ -197,6 +197,33 @@ static void gres_over_env(struct jobopt *o)
 	}
 }
 
+static bool names_gpus(const char *gres) { return gres && (str_eq_nocase(gres, "none") || strcasestr(gres, "gpu")); }
+
+/* A step's environment says how the job was asked for; GPUs that the step itself asks for, in whatever words (and none of them), replace that. */
+static void step_gpus(struct jobopt *o)
+{
+	static const enum jobopt_id of_job[] = { JO_gpus, JO_gpus_per_node };
+	Pb__JobDesc *d = o->desc;
+	if (jobopt_is_set(o, JO_gpus_per_socket)) {
+		log_at(LOG_L_INFO, "warning: Ignoring --gpus-per-socket because it can only be specified at job allocation time, not during step allocation.");
+		option_drop(o, JO_gpus_per_socket);
+	}
+	bool per_task = o->from[JO_gpus_per_task] == JOBOPT_ARGS || (o->from[JO_tres_per_task] == JOBOPT_ARGS && names_gpus(o->text[JO_tres_per_task]));
+	if (!per_task && o->from[JO_gpus] != JOBOPT_ARGS && o->from[JO_gpus_per_node] != JOBOPT_ARGS && !(o->from[JO_gres] == JOBOPT_ARGS && names_gpus(o->gres)))
+		return;
+	for (size_t i = 0; i < sizeof(of_job) / sizeof(of_job[0]); i++)
+		if (o->from[of_job[i]] == JOBOPT_ENV)
+			option_drop(o, of_job[i]);
+	if (o->from[JO_gres] == JOBOPT_ENV && names_gpus(o->gres))
+		option_drop(o, JO_gres);
+	if (!per_task && d->tres_per_task) {
+		jobopt_tres_remove(d->tres_per_task, "gres/gpu");
+		if (!*d->tres_per_task)
+			option_drop(o, JO_tres_per_task);
+		option_drop(o, JO_gpus_per_task);
+	}
+}
+
 /* --gres and --gpus-per-node become one list. */
 static int per_node_join(struct jobopt *o, struct error *err)
 {
@@ -276,14 +303,13 @@ static int pairs_check(struct jobopt *o, struct error *err)
 	return 0;
 }
 
-/* Fewer tasks than nodes: "setting nnodes to 1". A step's node count from the environment is no wish, so it falls without a word. */
+/* Fewer tasks than nodes: "setting nnodes to 1", of a step too. */
 static void nodes_lower(struct jobopt *o)
 {
 	Pb__JobDesc *d = o->desc;
 	if (!d->has_num_tasks || !d->has_min_nodes || d->num_tasks >= d->min_nodes)
 		return;
-	if (o->from[JO_nodes] == JOBOPT_ARGS || !o->jobid)
-		log_at(LOG_L_INFO, "warning: can't run %u processes on %u nodes, setting nnodes to %u", d->num_tasks, d->min_nodes, d->num_tasks);
+	log_at(LOG_L_INFO, "warning: can't run %u processes on %u nodes, setting nnodes to %u", d->num_tasks, d->min_nodes, d->num_tasks);
 	d->min_nodes = d->num_tasks;
 	if (d->max_nodes > d->num_tasks)
 		d->max_nodes = d->num_tasks;
@@ -371,6 +397,8 @@ int jobopt_check(struct jobopt *o, struct error *err)
 	o->getopt_error = o->fatal = false;
 	o->exit_code = 1;
 	xfree(o->before);
+	if (o->cmd == JOBOPT_SRUN && o->jobid)
+		step_gpus(o);
 	for (size_t i = 0; rc == 0 && i < sizeof(groups) / sizeof(groups[0]); i++)
 		rc = group_check(o, &groups[i], err);
 	if (rc == 0)

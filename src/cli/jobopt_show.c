@@ -78,9 +78,11 @@ bool jobopt_show(const struct jobopt *o, int *ret_exit)
 		break;
 	case JOBOPT_SHOW_CPU_BIND:
 		fputs(cpu_bind_help, stdout);
+		code = 1;
 		break;
 	case JOBOPT_SHOW_MEM_BIND:
 		fputs(mem_bind_help, stdout);
+		code = 255;
 		break;
 	case JOBOPT_SHOW_MPI:
 		fputs("MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\n", stdout);

@@ -620,7 +620,6 @@ static void script_row(const struct sacct *a, const Pb__DbdJob *d, const Pb__Job
 {
 	Pb__StepRecord s = PB__STEP_RECORD__INIT;
 	struct sacct_row r;
-	char mem[32], tres[96];
 	bool runs = j->state == PB__JOB_STATE__RUNNING || j->state == PB__JOB_STATE__SUSPENDED;
 	const Pb__NodeAlloc *part = j->alloc && j->alloc->n_part ? j->alloc->part[0] : NULL;
 	if (!runs || !part || !j->desc || !j->desc->batch || j->het_offset || d->requeued)
@@ -628,8 +627,9 @@ static void script_row(const struct sacct *a, const Pb__DbdJob *d, const Pb__Job
 	for (size_t i = 0; i < d->n_step; i++)
 		if (d->step[i]->step_id == STEP_ID_BATCH)
 			return;
-	mem_format(part->mem, mem, sizeof mem);
-	snprintf(tres, sizeof tres, "cpu=%u,mem=%s,node=1", part->cpus, mem);
+	struct tres_sum sum = { .cpu = part->cpus, .mem_mb = part->mem, .node = 1 };
+	for (size_t k = 0; k < part->n_gres; k++)
+		tres_add_gres(&sum, part->gres[k]->name, part->gres[k]->type, part->gres[k]->count);
 	s.job_id = j->job_id;
 	s.step_id = STEP_ID_BATCH;
 	s.name = (char *)"batch";
@@ -639,11 +639,12 @@ static void script_row(const struct sacct *a, const Pb__DbdJob *d, const Pb__Job
 	s.nodes = j->alloc->batch_host;
 	s.num_nodes = s.num_tasks = 1;
 	s.num_cpus = part->cpus;
-	s.tres = tres;
-	if (!is_picked(a, j, &s))
-		return;
-	sacct_row_init(&r, d, j, &s, -1);
-	row_put(out, a, &r);
+	s.tres = tres_format(&sum, true);
+	if (is_picked(a, j, &s)) {
+		sacct_row_init(&r, d, j, &s, -1);
+		row_put(out, a, &r);
+	}
+	free(s.tres);
 }
 
 static void steps_print(const struct sacct *a, const Pb__DbdJob *d, const Pb__JobRecord *j, struct str *out)

@@ -64,6 +64,18 @@ static void when(struct str *out, uint64_t t) { put_when(out, t, "Unknown"); }
 
 static void bytes(struct str *out, uint64_t v) { usageview_bytes(out, &sacct_env.view, v); }
 
+/* In the unit asked for: whole numbers of it without decimals. */
+static void mem_in_unit(struct str *out, uint64_t mb)
+{
+	static const char units[] = "KMGTP";
+	const char *at = strchr(units, sacct_env.view.unit);
+	uint64_t unit = at && *at ? 1ULL << 10 * (at - units + 1) : 0;
+	if (mb && unit && (mb << 20) % unit == 0)
+		str_addf(out, "%llu%c", (unsigned long long)((mb << 20) / unit), *at);
+	else
+		bytes(out, mb << 20);
+}
+
 static uint64_t elapsed(const struct sacct_row *r)
 {
 	uint64_t end = r->end ? r->end : sacct_env.now;
@@ -124,7 +136,7 @@ static void tres(struct str *out, const char *list)
 		str_add(out, i ? "," : "");
 		if (sacct_env.view.unit && str_starts(piece_of[i], "mem=") && !mem_parse_printed(piece_of[i] + 4, &mb)) {
 			str_add(out, "mem=");
-			bytes(out, mb << 20);
+			mem_in_unit(out, mb);
 		} else {
 			str_add(out, piece_of[i]);
 		}
@@ -302,7 +314,7 @@ static void get_req_mem(struct str *out, const struct sacct_row *r)
 	if (r->step)
 		return;
 	if (sacct_env.view.unit) {
-		bytes(out, mb << 20);
+		mem_in_unit(out, mb);
 		return;
 	}
 	if (sacct_env.view.no_convert)

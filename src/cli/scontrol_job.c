@@ -436,6 +436,24 @@ void put_job_record(struct str *out, struct jobview *v, const struct scontrol *s
 	str_add(out, s->one_line ? "\n" : "\n\n");
 }
 
+static int piece_cmp(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* "cpu=1,mem=2M,gres/gpu=3": a step's are shown by name. */
+static void put_tres_by_name(struct str *out, struct slice t)
+{
+	char *copy = xstrndup(t.p, t.n), *rest = copy, *piece, *piece_of[64];
+	size_t n = 0;
+	while (t.n && n < 64 && (piece = str_next(&rest, ",")))
+		piece_of[n++] = piece;
+	qsort(piece_of, n, sizeof *piece_of, piece_cmp);
+	str_add(out, n ? "TRES=" : "TRES=(null)");
+	for (size_t i = 0; i < n; i++) {
+		str_add(out, i ? "," : "");
+		str_add(out, piece_of[i]);
+	}
+	free(copy);
+}
+
 void put_step_record(struct str *out, const struct msgview *m, const struct scontrol *s)
 {
 	static const char *const key[] = { "CpusPerTres=", "MemPerTres=", "TresBind=", "TresPerStep=", "TresPerNode=", "TresPerTask=" };
@@ -463,7 +481,7 @@ void put_step_record(struct str *out, const struct msgview *m, const struct scon
 	kv_text(out, " Name=", msgview_text(m, PB_StepRecord_name), "(null)");
 	kv_text(out, " Network=", msgview_text(m, PB_StepRecord_network), "(null)");
 	str_add(out, NL(s));
-	kv_text(out, "TRES=", msgview_text(m, PB_StepRecord_tres), "(null)");
+	put_tres_by_name(out, msgview_text(m, PB_StepRecord_tres));
 	str_add(out, NL(s));
 	str_add(out, "ResvPorts=(null)");
 	str_add(out, NL(s));

@@ -105,7 +105,20 @@ static char *step_tres(const struct core *c, const struct core_job *j, const str
 
 #define SET(f, v) do { m->has_##f = true; m->f = (v); } while (0)
 
-static void record_desc(Pb__StepRecord *m, const struct step *s)
+/* What it names of GRES and CPUs a task; a step that names no GRES has those that its job names by node. */
+static void record_wants(Pb__StepRecord *m, const struct core_job *j, const Pb__StepDesc *d)
+{
+	m->tres_per_step = xstrdup_null(d->tres_per_step);
+	m->tres_per_node = xstrdup_null(d->tres_per_node);
+	if (!d->tres_per_step && !d->tres_per_node && !(d->tres_per_task && strstr(d->tres_per_task, "gres/")))
+		m->tres_per_node = job_desc_str(j, 29);
+	if (d->has_cpus_per_task && d->cpus_per_task && !(d->tres_per_task && strstr(d->tres_per_task, "cpu")))
+		m->tres_per_task = xasprintf("cpu=%u%s%s", d->cpus_per_task, d->tres_per_task ? "," : "", d->tres_per_task ? d->tres_per_task : "");
+	else
+		m->tres_per_task = xstrdup_null(d->tres_per_task);
+}
+
+static void record_desc(Pb__StepRecord *m, const struct core_job *j, const struct step *s)
 {
 	const Pb__StepDesc *d = s->desc;
 	const char *word = stepid_word(s->id);
@@ -119,9 +132,7 @@ static void record_desc(Pb__StepRecord *m, const struct step *s)
 	m->submit_line = xstrdup_null(d->submit_line);
 	m->srun_host = xstrdup_null(d->srun_host);
 	m->network = xstrdup_null(d->network);
-	m->tres_per_step = xstrdup_null(d->tres_per_step);
-	m->tres_per_node = xstrdup_null(d->tres_per_node);
-	m->tres_per_task = xstrdup_null(d->tres_per_task);
+	record_wants(m, j, d);
 	m->cpus_per_tres = xstrdup_null(d->cpus_per_tres);
 	m->mem_per_tres = xstrdup_null(d->mem_per_tres);
 	m->tres_bind = xstrdup_null(d->tres_bind);
@@ -166,7 +177,7 @@ Pb__StepRecord *step_record(const struct core *c, const struct core_job *j, cons
 		SET(cancel_uid, s->cancel_uid);
 	if (s->usage)
 		m->usage = (Pb__StepUsage *)message_copy((const ProtobufCMessage *)s->usage);
-	record_desc(m, s);
+	record_desc(m, j, s);
 	return m;
 }
 

@@ -1,4 +1,6 @@
 """GPUs are tracked one by one: environment, indexes, parts of a job's devices for a step (R20, R21, R33)."""
+import pytest
+
 CLUSTER = dict(nodes=2, cpus=8, gpus=8)
 
 
@@ -64,4 +66,32 @@ def test_no_device_is_given_twice(cluster):
             seen.add((node, device))
     assert len(seen) == 16
     cluster.run("scancel " + " ".join(map(str, jobs)))
+    cluster.wait_idle()
+
+
+@pytest.mark.parametrize("job", ["--gpus=4", "--gpus-per-node=2", "--gres=gpu:2", "--gpus-per-task=1"])
+def test_a_step_asks_in_other_words_than_its_job(cluster, job):
+    """R33: what srun itself says of GPUs replaces what the job was asked for in SLURM_GPUS, SLURM_GPUS_PER_NODE, SLURM_TRES_PER_TASK."""
+    wants = {"--gpus-per-node=1": "node-1:0 node-1:0 node-2:0 node-2:0", "--gpus-per-task=1 -n2": "node-1:0 node-2:0", "-n2 --gres=gpu:1": "node-1:0 node-2:0",
+             "-n1 --gres=gpu:0": "node-1:", "-n1 --gres=none": "node-1:", "-N1 -n1 --gpus=1": "node-1:0",
+             "-N1 -n1 --gpus-per-socket=1 --gpus=1": "node-1:0"}
+    script = "".join(f"srun {step} bash -c 'echo $SLURMD_NODENAME:$CUDA_VISIBLE_DEVICES' | sort | tr '\\n' ' '; echo\n" for step in wants)
+    out = cluster.out(f"sbatch -W -N2 -n4 --ntasks-per-node=2 {job} -o words.out >/dev/null; cat words.out", stdin="#!/bin/bash\n" + script)
+    told = "srun: warning: Ignoring --gpus-per-socket because it can only be specified at job allocation time, not during step allocation."
+    lines = [line.strip() for line in out.splitlines() if not line.startswith("srun: warning: can't run 1 processes")]
+    assert [line for line in lines if line != told] == list(wants.values())
+    assert lines.count(told) == 1
+
+
+def test_what_a_running_step_holds_and_asked_for(cluster):
+    """R14: scontrol show step names the GPUs, by name of TRES, and what they were asked for by; sacct of a running job has them in its batch row."""
+    job = cluster.submit("-N2 -n2 -c2 --mem=100 --gres=gpu:2 -o /dev/null --wrap 'srun sleep 60 & srun --overlap --gpus=2 -c1 sleep 60 & wait'")
+    cluster.wait("two steps", lambda: cluster.out(f"squeue -h -s -j {job} -o %i | grep -c '[.][01]$' || true") == "2")
+    text = cluster.out(f"scontrol show step {job}").split("\n\n")
+    lines = {t.split()[0].split(".")[1]: [line.strip() for line in t.splitlines() if "TRES=" in line or "Tres" in line] for t in text}
+    by_steps = sorted((lines["0"], lines["1"]), key=len)   # which of the two was first is not said
+    assert sorted(map(tuple, by_steps)) == [("TRES=cpu=2,gres/gpu=2,mem=200M,node=2", "TresPerStep=gres/gpu:2", "TresPerTask=cpu=1"),
+                                           ("TRES=cpu=4,gres/gpu=4,mem=200M,node=2", "TresPerNode=gres/gpu:2", "TresPerTask=cpu=2")]
+    cluster.wait("in accounting", lambda: cluster.out(f"sacct -n -P -j {job}.batch -o AllocTRES --units=K") == "cpu=2,gres/gpu=2,mem=102400K,node=1")
+    cluster.run(f"scancel {job}")
     cluster.wait_idle()
