@@ -69,7 +69,7 @@ static void check_waiting(const struct core *c)
 static void check_steps(const struct core *c, const struct core_job *j)
 {
 	for (const struct step *s = j->steps; s; s = s->next)
-		assert((s->state == PB__JOB_STATE__PENDING) == (!s->done && !s->on_n));
+		assert(s->state != PB__JOB_STATE__PENDING || (!s->done && !s->on_n));
 	for (uint32_t i = 0; i < j->alloc->n; i++) {
 		const struct core_node *n = c->node[j->alloc->on[i].node];
 		const uint64_t *mine = j->alloc->words + j->alloc->on[i].bits;

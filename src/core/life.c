@@ -416,6 +416,7 @@ static void leave_node(struct core *c, struct core_job *j, uint32_t at)
 			c->node[a->on[k].node]->held[a->on[k].at].at = k;
 	a->config_gen = 0; /* it need not satisfy the request any more */
 	steps_after_leave(j, at);
+	drains_answer(c, j);
 	step_waits_retry(c, j);
 	fx_persist(c, j);
 }
