@@ -175,7 +175,7 @@ static int gpu_counts_check(struct jobopt *o, struct error *err)
 	}
 	if (job && d->has_min_nodes && job < d->min_nodes)
 		return refuse_gres(o, err, "Failed to validate job spec, --gpus < -N");
-	if ((jobopt_is_set(o, JO_gpus_per_task) || jobopt_is_set(o, JO_tres_per_task)) && !d->has_num_tasks && !job && !o->jobid &&
+	if ((jobopt_is_set(o, JO_gpus_per_task) || jobopt_is_set(o, JO_tres_per_task)) && d->tres_per_task && *d->tres_per_task && !d->has_num_tasks && !job && !o->jobid &&
 	    !d->has_ntasks_per_node)
 		return refuse_gres(o, err, "Failed to validate job spec. --gpus-per-task or --tres-per-task used without either --gpus or -n/--ntasks is not allowed.");
 	return 0;

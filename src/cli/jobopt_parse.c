@@ -419,6 +419,8 @@ JOBOPT_PARSER(wait_all_nodes)
 {
 	static const struct word words[] = { { "1", 1 }, { "0", 0 }, { NULL, 0 } };
 	unsigned long long n;
+	if (!*value)
+		return 0;
 	return str_to_u64(value, 0, UINT32_MAX, &n) < 0 ? refuse_num(o, row, value, err) : word_flag(o, row, words, value, err);
 }
 
