@@ -90,6 +90,15 @@ def test_many_tasks_lose_no_line(cluster):
     assert len(lines) == len(set(lines)) == 3200
 
 
+def test_more_tasks_than_cpus_lose_no_line(cluster):
+    """Hundreds of tasks on few CPUs write both streams at once, and who reads them pauses: each line comes once, whole."""
+    line = "$SLURM_PROCID $i of four, and some words more, so that a line cut in two would be seen"
+    r = cluster.run(f"set -o pipefail; srun -N2 -O -n400 bash -c 'for i in 1 2 3 4; do echo {line}; echo {line} >&2; done' 2> err | (sleep 1; cat)")
+    want = {line.replace("$SLURM_PROCID", str(t)).replace("$i", str(i)) for t in range(400) for i in range(1, 5)}
+    for lines in (r.out.splitlines(), cluster.read("err").splitlines()):
+        assert len(lines) == 1600 and set(lines) == want
+
+
 def test_output_patterns(cluster):
     cluster.run("srun -n3 -o task-%t.txt bash -c 'echo $SLURM_PROCID'")
     assert [cluster.read(f"task-{t}.txt").strip() for t in range(3)] == ["0", "1", "2"]
