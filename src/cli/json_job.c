@@ -31,11 +31,7 @@ FN(array_tasks)
 		put_array_task(&made, JOB, "");
 	json_made(j, key);
 }
-FN(batch_host)
-{
-	bool batch = msgview_num(jobview_desc(JOB), PB_JobDesc_batch, 0);
-	json_str(j, key, batch ? msgview_text(jobview_alloc(JOB), PB_Alloc_batch_host) : msgview_text(jobview_desc(JOB), PB_JobDesc_alloc_node));
-}
+FN(batch_host) { json_str(j, key, msgview_text(jobview_alloc(JOB), PB_Alloc_batch_host)); }
 FN(het_job_id) { json_num(j, key, true, false, jobview_num(JOB, PB_JobRecord_het_job_id, 0)); }
 FN(het_job_offset) { json_num(j, key, true, false, jobview_num(JOB, PB_JobRecord_het_offset, 0)); }
 FN(cluster) { json_text(j, key, show_env.cluster); }
@@ -83,6 +79,7 @@ FN(user_name)
 FN(job_flags)
 {
 	const struct msgview *d = jobview_desc(JOB);
+	uint64_t state = jobview_num(JOB, PB_JobRecord_state, 0);
 	const struct { bool on; const char *word; } flag[] = {
 		{ msgview_num(d, PB_JobDesc_kill_on_invalid_dep, 0), "KILL_INVALID_DEPENDENCY" },
 		{ slice_in_list(msgview_text(d, PB_JobDesc_gres_flags), "enforce-binding"), "GRES_BINDING_ENFORCED" },
@@ -92,9 +89,11 @@ FN(job_flags)
 		{ msgview_has(d, PB_JobDesc_cpus_per_task), "EXACT_CPU_COUNT_REQUESTED" },
 		{ slice_in_list(msgview_text(d, PB_JobDesc_gres_flags), "disable-binding"), "GRES_BINDING_DISABLED" },
 		{ msgview_has(d, PB_JobDesc_mem_per_node), "EXACT_MEMORY_REQUESTED" },
+		{ state == PB__JOB_STATE__RUNNING || state == PB__JOB_STATE__SUSPENDED, "JOB_WAS_RUNNING" },
 		{ !msgview_text(d, PB_JobDesc_account).n, "USING_DEFAULT_ACCOUNT" },
 		{ !msgview_text(d, PB_JobDesc_partition).n, "USING_DEFAULT_PARTITION" },
 		{ !msgview_text(d, PB_JobDesc_qos).n, "USING_DEFAULT_QOS" },
+		{ !msgview_text(d, PB_JobDesc_wckey).n, "USING_DEFAULT_WCKEY" },
 		{ msgview_text(&JOB->rec, PB_JobRecord_dependency_left).n, "DEPENDENT" },
 	};
 	json_open(j, key, '[');

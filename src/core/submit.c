@@ -180,6 +180,8 @@ static int refuse_unsupported(const Pb__JobDesc *d, struct error *err)
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--core-spec and --thread-spec are not supported yet");
 	if (d->segment && d->min_nodes > d->segment && d->min_nodes % d->segment && (!d->has_max_nodes || d->max_nodes == d->min_nodes))
 		return error_set(err, ESLURM_INVALID_NODE_COUNT, "--segment=%u does not fit the job size (%u): node count must be evenly divisible by segment size", d->segment, d->min_nodes);
+	if (d->has_het_job_id && d->has_time_min_min && d->time_min_min)
+		return error_set(err, ESLURM_NOT_SUPPORTED, "--time-min is not supported yet for heterogeneous jobs: their components start for their whole time limits");
 	if (d->has_het_job_id && d->licenses && strchr(d->licenses, '|'))
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--licenses=%s: alternatives ('|') are not supported in heterogeneous jobs", d->licenses);
 	if (d->reboot)

@@ -133,7 +133,10 @@ static int set_TIME_MIN(struct change *ch, const char *key, const char *v, size_
 	(void)has;
 	if (timespec_parse_mins(v, &ch->d->time_min_min, NULL) < 0)
 		return bad(ch, key, v, "a time");
+	if (ch->j->het && ch->d->time_min_min)
+		return error_set(ch->err, ESLURM_NOT_SUPPORTED, "TimeMin is not supported yet for heterogeneous jobs");
 	ch->d->has_time_min_min = true;
+	ch->reshape = true;
 	return 0;
 }
 

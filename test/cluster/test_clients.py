@@ -165,3 +165,15 @@ def test_a_job_requeues_itself(cluster):
     cluster.wait_state(job, "COMPLETED")
     assert [line for line in cluster.read("self.out").splitlines() if line.startswith("try")] == ["try 0", "try 1"]
     assert cluster.job(job, "Restarts") == "1"
+
+
+def test_an_allocation_as_json(cluster):
+    """What REST clients and salloc's wrappers read of a job that has no script: its first node when it has nodes, nothing before."""
+    cluster.run("salloc -J there --no-shell -t 5")
+    cluster.submit("-J wait -H -p short --wckey=w --wrap true")
+    found = {j["name"]: j for j in json.loads(cluster.out("squeue --json -n there,wait"))["jobs"]}
+    assert found["there"]["batch_host"] == found["there"]["job_resources"]["nodes"]["list"] and found["wait"]["batch_host"] == ""
+    assert "JOB_WAS_RUNNING" in found["there"]["flags"] and "USING_DEFAULT_WCKEY" in found["there"]["flags"]
+    assert "JOB_WAS_RUNNING" not in found["wait"]["flags"] and "USING_DEFAULT_WCKEY" not in found["wait"]["flags"]
+    assert cluster.out("scontrol show job $(squeue -h -n there -o %i) --json | grep -c JOB_WAS_RUNNING") == "1"
+    cluster.run("scancel -n there; scancel -n wait")
