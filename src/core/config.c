@@ -106,6 +106,17 @@ void weight_order(struct core *c)
 }
 
 /* A node that runs jobs must stay, with at least the shape its jobs were placed on. */
+/* What jobs hold is counted by entry (struct alloc): the entries must stay the same ones, whatever text they come from. */
+static bool same_gres(const Pb__NodeRecord *a, const Pb__NodeRecord *b)
+{
+	bool same = str_eq(a->gres, b->gres) && a->n_gres_list == b->n_gres_list;
+	for (size_t i = 0; same && i < a->n_gres_list; i++) {
+		const Pb__NodeGres *x = a->gres_list[i], *y = b->gres_list[i];
+		same = str_eq(x->name, y->name) && str_eq(x->type, y->type) && x->count == y->count && x->first_index == y->first_index && x->count_only == y->count_only && x->has_of_gpu == y->has_of_gpu && x->of_gpu == y->of_gpu;
+	}
+	return same;
+}
+
 static int config_check(struct core *c, const struct core_event *ev, struct error *err)
 {
 	struct node_name *e, *tmp, *fresh = NULL;
@@ -130,7 +141,7 @@ static int config_check(struct core *c, const struct core_event *ev, struct erro
 		const Pb__NodeRecord *rec = e ? ev->config.node[e->index] : NULL;
 		if (!rec)
 			r = error_set(err, ESLURM_INVALID_NODE_NAME, "node \"%s\" runs jobs and is missing from the new configuration", n->name);
-		else if ((rec->has_cpus && rec->cpus != n->cpus) || !str_eq(rec->gres, n->rec->gres))
+		else if ((rec->has_cpus && rec->cpus != n->cpus) || !same_gres(rec, n->rec))
 			r = error_set(err, EINVAL, "node \"%s\" runs jobs: its CPUs and Gres cannot change now", n->name);
 	}
 	HASH_ITER(hh, fresh, e, tmp) {

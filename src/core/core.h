@@ -46,6 +46,7 @@ struct core_params {
 	bool select_sockets;              /* CR_Socket*: whole sockets */
 	bool select_lln;                  /* CR_LLN: least loaded nodes first */
 	bool least_loaded_shared;         /* LL_SHARED_GRES: shards of the GPU that is used least, rather than of the first */
+	bool enforce_binding;             /* ENFORCE_BINDING_GRES: --gres-flags=enforce-binding is the default */
 	bool many_shared;                 /* MULTIPLE_SHARING_GRES_PJ: a job's shards on a node may be of several GPUs */
 	bool select_block;                /* CR_CORE_DEFAULT_DIST_BLOCK */
 	bool backfill;                    /* sched/backfill */

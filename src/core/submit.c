@@ -300,6 +300,14 @@ static struct core_part *part_taken(struct core *c, struct core_part *p)
 	return p;
 }
 
+/* ENFORCE_BINDING_GRES: --gres-flags=enforce-binding for all that do not say otherwise. */
+static void default_binding(const struct core *c, Pb__JobDesc *d, struct arena *a)
+{
+	const char *flags = d->gres_flags ? d->gres_flags : "";
+	if (c->params.enforce_binding && !strstr(flags, "-binding"))
+		d->gres_flags = arena_printf(a, "%s%senforce-binding", flags, flags[0] ? "," : "");
+}
+
 int submit_defaults(struct core *c, Pb__JobDesc *d, struct arena *a, struct error *err)
 {
 	struct core_part *part[JOB_PARTS_MAX];
@@ -324,6 +332,7 @@ int submit_defaults(struct core *c, Pb__JobDesc *d, struct arena *a, struct erro
 	memory_takes_cpus(c, part[0], d);
 	if (part[0]->exclusive && !d->exclusive)
 		d->exclusive = (char *)"node";
+	default_binding(c, d, a);
 	return 0;
 }
 

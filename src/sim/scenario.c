@@ -221,7 +221,7 @@ static void do_set(struct play *p)
 	struct core_params *q = &p->w.params;
 	const struct { const char *key; bool *flag; uint32_t *number; } row[] = {
 		{ "backfill", &q->backfill, NULL }, { "select_memory", &q->select_memory, NULL }, { "select_cores", &q->select_cores, NULL }, { "select_sockets", &q->select_sockets, NULL },
-		{ "lln", &q->select_lln, NULL }, { "ll_shared", &q->least_loaded_shared, NULL }, { "many_shared", &q->many_shared, NULL }, { "one_task_per_core", &q->one_task_per_core, NULL }, { "dist_block", &q->select_block, NULL },
+		{ "lln", &q->select_lln, NULL }, { "ll_shared", &q->least_loaded_shared, NULL }, { "many_shared", &q->many_shared, NULL }, { "enforce_binding", &q->enforce_binding, NULL }, { "one_task_per_core", &q->one_task_per_core, NULL }, { "dist_block", &q->select_block, NULL },
 		{ "job_requeue", &q->job_requeue, NULL }, { "clean", &p->w.clean, NULL }, { "multifactor", &q->priority_multifactor, NULL },
 		{ "kill_invalid_depend", &q->kill_invalid_depend, NULL }, { "favor_small", &q->favor_small, NULL }, { "config_overrides", &q->config_overrides, NULL },
 		{ "weight_age", NULL, &q->weight_age }, { "prio_flags", NULL, &q->prio_flags }, { "max_age", NULL, &q->max_age_sec }, { "weight_size", NULL, &q->weight_job_size }, { "weight_partition", NULL, &q->weight_partition },
@@ -346,6 +346,9 @@ static void do_restart(struct play *p) { world_restart(&p->w); }
 static void do_reconfigure(struct play *p)
 {
 	struct core_event ev = world_event(&p->w, EV_CONFIG, 0);
+	Pb__NodeRecord *n = opt(p, "shards") ? p->w.node_conf[node_at(p, word(p, 1))] : NULL;
+	for (size_t g = 0; n && g < n->n_gres_list; g++)
+		n->gres_list[g]->count = n->gres_list[g]->has_of_gpu ? num(p, opt(p, "shards")) : n->gres_list[g]->count;
 	ev.config.params = &p->w.params;
 	ev.config.node = p->w.node_conf;
 	ev.config.nodes = p->w.nodes;
