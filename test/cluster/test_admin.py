@@ -1,4 +1,4 @@
-"""What operators type: drain and resume, limits, updates, reconfigure, listing (R03-R07, R11-R14)."""
+"""What operators type: drain and resume, limits, updates, reconfigure, listing (R03 R04 R05 R06 R07 R09 R10 R11 R12 R13 R14)."""
 import re
 
 CLUSTER = dict(nodes=3, cpus=4, gpus=2)

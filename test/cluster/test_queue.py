@@ -1,4 +1,4 @@
-"""Arrays, dependencies, times, constraints as users type them (R23-R27, R30)."""
+"""Arrays, dependencies, times, constraints as users type them (R16 R23 R24 R25 R26 R27 R30)."""
 import os
 import re
 

@@ -1,4 +1,4 @@
-"""Around tasks: TaskProlog and TaskEpilog; how they are ended (KillWait), and warned before (--signal)."""
+"""Around tasks: TaskProlog and TaskEpilog; how they are ended (KillWait), and warned before (--signal: R28)."""
 import os
 import stat
 

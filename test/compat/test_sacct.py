@@ -1,4 +1,4 @@
-"""What sacct prints, byte for byte, against recorded behaviour of the reference (sacct.txt); the jobs are those of src/cli/sacct_fake.c."""
+"""R15: what sacct prints, byte for byte, against recorded behaviour of the reference (sacct.txt); the jobs are those of src/cli/sacct_fake.c."""
 import json
 import os
 import shlex
