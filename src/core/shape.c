@@ -232,12 +232,20 @@ static int shape_fill(struct core *c, struct shape *s, const Pb__JobDesc *d, str
 	return 0;
 }
 
+static void able_forget(struct need *e)
+{
+	for (uint32_t p = 0; e->able && p < e->part_n; p++)
+		bitset_destroy(e->able[p]);
+	xfree(e->able);
+}
+
 static void need_unref(struct core *c, struct need *e)
 {
 	if (!e || --e->refs)
 		return;
 	HASH_DEL(c->needs, e);
 	est_free(c, e);
+	able_forget(e);
 	free(e->key);
 	free(e);
 }
@@ -320,7 +328,42 @@ static int shape_features(struct core *c, struct shape *s, struct bitset **ret, 
 	return 0;
 }
 
-/* The nodes of each partition that could serve a part of the request if they were empty. */
+/* The nodes of a partition that could serve a part of the request if they were empty, among those of feat (NULL: all) and not of exc. */
+static struct bitset *able_of(struct core *c, const struct shape *s, struct core_part *part, const struct bitset *feat, const struct bitset *exc)
+{
+	struct bitset *b = bitset_copy(part->nodes);
+	if (feat)
+		bitset_and(b, feat);
+	if (exc)
+		bitset_andnot(b, exc);
+	bitset_for(b, i) {
+		struct when empty = { .part = part };
+		struct avail a;
+		avail_of(c, s, &empty, c->node[i], &a);
+		if (!fit_tasks(c, s, c->node[i], &a))
+			bitset_clear(b, i);
+	}
+	return b;
+}
+
+/* Each node is asked once for all shapes that want the same of one: there may be hundreds of these, and a hundred thousand nodes. */
+static struct bitset *able_shared(struct core *c, const struct shape *s, uint32_t p, const struct bitset *feat, const struct bitset *exc)
+{
+	struct need *e = s->need;
+	if (e->able_gen != c->config_gen || !e->able) {
+		able_forget(e);
+		e->able = xcalloc(e->part_n, sizeof(struct bitset *));
+		e->able_gen = c->config_gen;
+		e->able_tasks_set = s->tasks_set;
+	}
+	if (e->able_tasks_set != s->tasks_set)
+		return able_of(c, s, s->part[p], feat, exc);
+	if (!e->able[p])
+		e->able[p] = able_of(c, s, s->part[p], feat, exc);
+	return bitset_copy(e->able[p]);
+}
+
+/* Of each of its partitions. */
 static int shape_able(struct core *c, struct shape *s, struct error *err)
 {
 	struct bitset *feat = NULL, *exc = NULL, *req = NULL;
@@ -339,19 +382,7 @@ static int shape_able(struct core *c, struct shape *s, struct error *err)
 		s->part[p] = part_find(c, s->part_names[p]);
 		if (r < 0 || !s->part[p])
 			continue;
-		struct bitset *b = bitset_copy(s->part[p]->nodes);
-		if (feat)
-			bitset_and(b, feat);
-		if (exc)
-			bitset_andnot(b, exc);
-		bitset_for(b, i) {
-			struct when empty = { .part = s->part[p] };
-			struct avail a;
-			avail_of(c, s, &empty, c->node[i], &a);
-			if (!fit_tasks(c, s, c->node[i], &a))
-				bitset_clear(b, i);
-		}
-		s->able[p] = b;
+		s->able[p] = able_shared(c, s, p, feat, exc);
 	}
 	bitset_destroy(s->required);
 	s->required = req;
@@ -402,13 +433,14 @@ int shape_make(struct core *c, const Pb__JobDesc *d, uint32_t uid, uint32_t part
 	s->key_len = len;
 	s->part_mask = part_mask;
 	int r = shape_fill(c, s, d, err);
-	if (r >= 0)
+	if (r >= 0) {
+		s->need = need_make(c, d, uid, part_mask, s->part_n, least_tasks(s));
 		r = shape_able(c, s, err);
+	}
 	if (r < 0) {
 		shape_free(c, s);
 		return r;
 	}
-	s->need = need_make(c, d, uid, part_mask, s->part_n, least_tasks(s));
 	s->refs = 1;
 	s->seq = ++c->shape_seq;
 	HASH_ADD_KEYPTR(hh, c->shapes, s->key, s->key_len, s);
