@@ -20,7 +20,7 @@
 #include "sim/faultsim.h"
 #include "store/store.h"
 
-enum { NODES = 8, CPUS = 8, GPUS = 2, MEM = 8000, LICENSES = 3, RUNS_MAX = 64, HELD_MAX = 16, JOBS_MAX = 8192, RESVS_MAX = 4, LATE_MS = 6000, REPEAT_MS = 2000, LAUNCH_TRIES = 5 };
+enum { NODES = 8, CPUS = 8, GPUS = 2, MEM = 8000, LICENSES = 3, SOFT_LICENSES = 2, RUNS_MAX = 64, HELD_MAX = 16, JOBS_MAX = 8192, RESVS_MAX = 4, LATE_MS = 6000, REPEAT_MS = 2000, LAUNCH_TRIES = 5 };
 
 /* --- network and nodes --- */
 enum msg_kind { M_LAUNCH, M_TERMINATE, M_REPORT, M_REGISTER, M_ACK_ORDER, M_ACK_REPORT, M_REGISTERED };
@@ -55,7 +55,7 @@ struct node {
 struct order { uint32_t id, node, job_id, restarts, cpus, tries; bool launch; uint64_t again, meant_for; };
 enum ask_kind { ASK_NONE, ASK_SUBMIT, ASK_KILL, ASK_HOLD, ASK_LIMIT };
 enum act_kind { A_REPLY, A_DONE, A_LAUNCH, A_TERMINATE, A_ENDED, A_ACK, A_REGISTERED };
-struct act { enum act_kind kind; enum ask_kind ask; uint32_t node, job_id, restarts, cpus, report, boot; uint64_t meant_for; };
+struct act { enum act_kind kind; enum ask_kind ask; uint32_t node, job_id, restarts, cpus, report, boot, depends; uint64_t meant_for; };
 struct put { enum store_table table; uint64_t key, step; uint8_t *data; size_t len; };
 struct batch { struct batch *next; struct put *put; size_t puts, put_cap; struct act *act; size_t acts, act_cap; uint64_t ready; };
 
@@ -65,7 +65,9 @@ struct told {
 	uint32_t id;
 	bool final, running;              /* on disk */
 	uint32_t launched, ended;         /* last run started, told ended: restarts + 1 */
-	uint32_t run, host, array, lics;  /* run of the claims: restarts + 1 */
+	uint32_t run, host, array, lics[2]; /* run of the claims: restarts + 1 */
+	uint32_t depends, seen, seen_epoch; /* afterany of that job; last run that its node named to the controller of that epoch */
+	bool held, over;                  /* on disk: pending and held; it was final once */
 	struct claim *claim;              /* NODES of them while it has any */
 };
 struct reserved { uint32_t id, nodes; uint64_t start, end; bool alice_only, part; char name[8]; };
@@ -85,15 +87,16 @@ struct sim {
 	struct batch *open, *first, **last;
 	bool plan_more, full, faults, down, blameless; /* blameless: the event under way takes nothing from anybody (audit_plan) */
 	enum ask_kind ask;
-	uint32_t ask_job;
+	uint32_t ask_job, ask_depends;
 	struct told *told;                /* by id */
 	uint64_t gone[NODES];             /* the step in which the node last had nothing any more, or was given up */
 	uint64_t downed[NODES];           /* when an operator set it DOWN (ms); 0: never */
 	uint32_t highest;
 	struct reserved resv[RESVS_MAX];
 	size_t resvs;
-	struct planned { uint32_t id; uint64_t start; } *planned; /* promised starts before the event under way */
+	struct planned { uint32_t id; uint64_t start; char nodes[64]; } *planned; /* promised starts, and where, before the event under way */
 	size_t planneds, planned_cap;
+	uint32_t up;                      /* nodes that were given work before it */
 };
 extern const char *const node_name[NODES];
 
@@ -131,6 +134,7 @@ void audit_restored(struct sim *s);
 void audit_act(struct sim *s, const struct act *a);
 void audit_run(struct sim *s, uint32_t at, const struct msg *m, uint32_t used);
 void audit_clean(struct sim *s, uint32_t job_id, uint32_t restarts, uint32_t node);
+void audit_registers(struct sim *s, const struct msg *m);
 void audit_node_gone(struct sim *s, uint32_t node);
 void audit_node_down(struct sim *s, uint32_t node);             /* by an operator */
 bool audit_given_up(struct sim *s, uint32_t job_id, uint32_t node);

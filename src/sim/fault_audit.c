@@ -3,8 +3,9 @@
  * clean, dies, or never had the run), and what nodes do. What it checks:
  *   nothing is given twice: CPUs, GPUs, memory, licenses; no node runs more than it has; no job id twice
  *   a job told of is never lost; what was acknowledged is on disk; a run is started once, and one at a time; an end is told once
+ *   what is held, or depends on a job that has not ended, does not start
  *   limits: of a partition, of an array, of time; no job runs into a reservation that is not for it
- *   who comes first is never put off by the start of one who comes later (audit_plan)
+ *   nobody's planned start is put off, or lost, by the start of one who comes later (audit_plan); who comes first still has room then, by a count of its own
  *   what waits has a reason, and conditions that say why; and when the faults stop, all runs that can */
 #include <stdio.h>
 
@@ -139,6 +140,21 @@ static void claim_all(struct sim *s, struct told *t, const Pb__JobRecord *r, uin
 
 /* --- what is on disk -------------------------------------------------------------------------------- */
 
+/* Of "lic:2,soft:1". */
+static uint32_t licenses_of(const char *text, const char *name)
+{
+	const char *at = text ? strstr(text, name) : NULL;
+	return at ? (uint32_t)strtoul(at + strlen(name), NULL, 10) : 0;
+}
+
+/* What it was told to wait for has ended. */
+static void dependency_check(struct sim *s, const struct told *t)
+{
+	const struct told *on = t->running && t->depends ? &s->told[t->depends] : NULL;
+	if (on && on->id && !on->over && !on->array)
+		wrong(s, "a job starts before the one it depends on has ended", t->id, t->depends);
+}
+
 static void committed_job(struct sim *s, const struct put *p)
 {
 	struct told *t = told(s, (uint32_t)p->key);
@@ -146,9 +162,15 @@ static void committed_job(struct sim *s, const struct put *p)
 	if (!p->data && t->id && !t->final)
 		wrong(s, "a job that has not ended is forgotten", (uint32_t)p->key, 0);
 	t->final = !r || job_state_is_final(r->state);
+	t->over = t->over || t->final;
 	t->running = r && (r->state == PB__JOB_STATE__RUNNING || r->state == PB__JOB_STATE__SUSPENDED);
 	t->array = r && r->has_array_job_id ? r->array_job_id : 0;
-	t->lics = t->running && r->licenses_alloc ? (uint32_t)strtoul(r->licenses_alloc + strlen("lic:"), NULL, 10) : 0;
+	t->lics[0] = t->running ? licenses_of(r->licenses_alloc, "lic:") : 0;
+	t->lics[1] = t->running ? licenses_of(r->licenses_alloc, "soft:") : 0;
+	bool held = r && r->has_admin_prio && !r->admin_prio;
+	if (t->running && t->held && held)
+		wrong(s, "a held job starts", r->job_id, 0);
+	t->held = held && r->state == PB__JOB_STATE__PENDING;
 	if (t->running && t->run != r->restarts + 1)
 		claim_all(s, t, r, p->step);
 	for (uint32_t n = 0; r && !t->running && !(r->has_state_flags && r->state_flags & JOBF_COMPLETING) && t->claim && n < NODES; n++)
@@ -182,7 +204,7 @@ static void committed_resv(struct sim *s, const struct put *p)
 
 void audit_committed(struct sim *s, const struct batch *b)
 {
-	uint32_t lics = 0;
+	uint32_t lics[2] = { 0 };
 	for (size_t i = 0; i < b->puts; i++) /* in the order in which it happened */
 		if (b->put[i].table == STORE_JOB)
 			committed_job(s, &b->put[i]);
@@ -191,14 +213,18 @@ void audit_committed(struct sim *s, const struct batch *b)
 	for (uint32_t id = 1; id <= s->highest; id++) {
 		const struct told *t = &s->told[id];
 		uint32_t tasks = 0;
-		lics += t->lics;
+		lics[0] += t->lics[0];
+		lics[1] += t->lics[1];
 		for (uint32_t o = t->array && t->running ? id : s->highest + 1; o <= s->highest; o++)
 			tasks += s->told[o].running && s->told[o].array == t->array;
 		if (tasks > 2)
 			wrong(s, "more tasks of an array run than it allows", id, tasks);
 	}
-	if (lics > LICENSES)
-		wrong(s, "more licenses are given than there are", 0, lics);
+	if (lics[0] > LICENSES || lics[1] > SOFT_LICENSES)
+		wrong(s, "more licenses are given than there are", lics[0], lics[1]);
+	for (size_t i = 0; i < b->puts; i++)
+		if (b->put[i].table == STORE_JOB)
+			dependency_check(s, told(s, (uint32_t)b->put[i].key));
 }
 
 /* Every job that somebody was told of is there as it is on disk, or its end is on disk. */
@@ -240,6 +266,7 @@ void audit_act(struct sim *s, const struct act *a)
 		if (t->id)
 			wrong(s, "a job id is given twice", a->job_id, 0);
 		t->id = a->job_id;
+		t->depends = a->depends;
 		s->accepted++;
 	} else if (a->kind == A_ENDED) {
 		if (t->ended == a->restarts + 1)
@@ -247,6 +274,18 @@ void audit_act(struct sim *s, const struct act *a)
 		t->ended = a->restarts + 1;
 	} else if (a->kind == A_DONE)
 		audit_done(s, a);
+	else if (a->kind == A_LAUNCH && t->seen == a->restarts + 1 && t->seen_epoch == s->epoch)
+		wrong(s, "a run that its node has named is launched again", a->job_id, a->restarts);
+}
+
+/* A node says what runs on it. */
+void audit_registers(struct sim *s, const struct msg *m)
+{
+	for (size_t i = 0; i < m->n_alive; i++) {
+		struct told *t = told(s, m->alive[i].job_id);
+		t->seen = m->alive[i].restarts + 1;
+		t->seen_epoch = s->epoch;
+	}
 }
 
 /* --- what nodes do --------------------------------------------------------------------------------- */
@@ -372,53 +411,118 @@ static bool room_at(struct sim *s, const struct waiting *w, uint64_t t, const ui
 	return count >= w->nodes && sum >= w->tasks;
 }
 
+static uint32_t up_mask(const struct sim *s)
+{
+	uint32_t up = 0;
+	for (uint32_t i = 0; s->core && i < core_node_count(s->core); i++)
+		up |= core_node_is_up(s->core, i) ? 1u << i : 0;
+	return up;
+}
+
+/* False: nothing is planned for it. */
+static bool planned_of(const struct sim *s, const struct core_job *j, struct planned *ret)
+{
+	Pb__JobVolatile v;
+	if (core_job_is_finished(j) || core_job_is_running(j))
+		return false;
+	core_job_volatile(s->core, j, &v);
+	if (!v.has_est_start || !v.sched_nodes || (v.reason != REASON_RESOURCES && v.reason != REASON_PRIORITY))
+		return false;
+	*ret = (struct planned){ .id = core_job_id(j), .start = v.est_start };
+	snprintf(ret->nodes, sizeof ret->nodes, "%s", v.sched_nodes);
+	return true;
+}
+
 void audit_plan_before(struct sim *s)
 {
+	struct planned p;
 	s->planneds = 0;
+	s->up = up_mask(s);
 	for (uint64_t cur = 0; s->core;) {
 		const struct core_job *j = core_job_next(s->core, &cur);
-		Pb__JobVolatile v;
 		if (!j)
 			return;
-		if (core_job_is_finished(j) || core_job_is_running(j))
-			continue;
-		core_job_volatile(s->core, j, &v);
-		if (!v.has_est_start || (v.reason != REASON_RESOURCES && v.reason != REASON_PRIORITY))
+		if (!planned_of(s, j, &p))
 			continue;
 		s->planned = xgrow(s->planned, &s->planned_cap, s->planneds + 1, sizeof *s->planned);
-		s->planned[s->planneds++] = (struct planned){ core_job_id(j), v.est_start };
+		s->planned[s->planneds++] = p;
 	}
 }
 
+static const struct planned *planned_before(const struct sim *s, uint32_t id)
+{
+	for (size_t i = 0; i < s->planneds; i++)
+		if (s->planned[i].id == id)
+			return &s->planned[i];
+	return NULL;
+}
+
 /* Jobs were started: the first that waits must still have room when it was to start, if it had without those that came after it. */
+static void first_has_room(struct sim *s, const struct waiting *first, const uint32_t *started, size_t n)
+{
+	struct waiting w;
+	uint32_t passed[64], passes = 0;
+	const struct planned *p = planned_before(s, first->id);
+	if (!p || p->start <= s->clock / 1000 || !first->plain)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		(void)waiting_of(s, core_job_find(s->core, started[i]), &w);
+		if (before(first, &w) && w.array != first->array)
+			passed[passes++] = started[i];
+	}
+	uint64_t late = p->start + s->params.bf_resolution_sec;
+	if (passes && room_at(s, first, late, passed, passes) && !room_at(s, first, late, NULL, 0))
+		wrong(s, "a job that comes first is put off by one that came after it", first->id, passed[0]);
+}
+
+/* Only jobs that come after it were started, and those before it are planned as they were, on other nodes than it: then it is to start when it was, or earlier,
+ * unless that was untrue already (an operator let a running job run longer). */
+static void plan_stays(struct sim *s, const struct waiting *all, size_t n, const struct waiting *w, const uint32_t *started, const struct waiting *begun, size_t n_started)
+{
+	const struct planned *was = planned_before(s, w->id);
+	struct planned now, other;
+	if (!was || !w->plain || was->start <= s->clock / 1000) /* overdue: who was to end by then has not, and what is planned behind may be in the way now */
+		return;
+	for (size_t i = 0; i < n_started; i++)
+		if (!before(w, &begun[i]) || begun[i].array == w->array)
+			return;
+	for (size_t i = 0; i < n; i++) {
+		const struct planned *o = planned_before(s, all[i].id);
+		bool planned = before(&all[i], w) && planned_of(s, core_job_find(s->core, all[i].id), &other);
+		if (before(&all[i], w) && (planned != (o != NULL) || (o && (o->start != other.start || (nodes_of(s, o->nodes) | nodes_of(s, other.nodes)) & nodes_of(s, was->nodes)))))
+			return;
+	}
+	uint64_t late = was->start + 1 + s->params.bf_resolution_sec;
+	bool planned = planned_of(s, core_job_find(s->core, w->id), &now);
+	if ((!planned || now.start > late) && room_at(s, w, late, started, n_started))
+		wrong(s, planned ? "a planned start is put off by one that comes after it" : "the start of one that comes after it took a job's planned start", w->id, started[0]);
+}
+
 void audit_plan_after(struct sim *s, const uint32_t *started, size_t n)
 {
-	struct waiting first = { 0 }, w;
-	uint32_t passed[64], passes = 0;
-	uint64_t start = 0;
+	struct waiting *w = NULL, begun[64];
+	size_t waits = 0, cap = 0, first = 0;
 	for (uint32_t i = 0; i < NODES; i++)
 		s->blameless = s->blameless && s->gone[i] != s->steps; /* a node was lost: all is planned anew */
-	if (!n || !s->blameless || s->params.preempt || core_resv_count(s->core))
+	if (!n || !s->blameless || s->params.preempt || core_resv_count(s->core) || s->up & ~up_mask(s))
 		return;
 	for (uint64_t cur = 0;;) {
 		const struct core_job *j = core_job_next(s->core, &cur);
 		if (!j)
 			break;
-		if (waiting_of(s, j, &w) && (!first.id || before(&w, &first)))
-			first = w;
+		w = xgrow(w, &cap, waits + 1, sizeof *w);
+		if (!waiting_of(s, j, &w[waits]))
+			continue;
+		first = before(&w[waits], &w[first]) ? waits : first;
+		waits++;
 	}
-	for (size_t i = 0; i < s->planneds && first.id; i++)
-		start = s->planned[i].id == first.id ? s->planned[i].start : start;
-	if (start <= s->clock / 1000 || !first.plain)
-		return;
-	for (size_t i = 0; i < n; i++) {
-		(void)waiting_of(s, core_job_find(s->core, started[i]), &w);
-		if (before(&first, &w) && w.array != first.array)
-			passed[passes++] = started[i];
-	}
-	uint64_t late = start + s->params.bf_resolution_sec;
-	if (passes && room_at(s, &first, late, passed, passes) && !room_at(s, &first, late, NULL, 0))
-		wrong(s, "a job that comes first is put off by one that came after it", first.id, passed[0]);
+	for (size_t i = 0; i < n; i++)
+		(void)waiting_of(s, core_job_find(s->core, started[i]), &begun[i]);
+	if (waits)
+		first_has_room(s, &w[first], started, n);
+	for (size_t i = 0; i < waits && !s->params.bf_reserve; i++) /* with it (policy.c) one that comes before, and cannot be planned, takes the only promise there is */
+		plan_stays(s, w, waits, &w[i], started, begun, n);
+	free(w);
 }
 
 /* --- the queue -------------------------------------------------------------------------------------- */

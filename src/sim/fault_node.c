@@ -292,7 +292,10 @@ static void deliver(struct sim *s, const struct msg *m)
 		on_report(s, m);
 		act_add(s, (struct act){ .kind = A_ACK, .node = m->node, .report = m->report, .boot = m->boot });
 		break;
-	case M_REGISTER: on_register(s, m); break;
+	case M_REGISTER:
+		audit_registers(s, m);
+		on_register(s, m);
+		break;
 	case M_ACK_ORDER: on_ack_order(s, m); break;
 	}
 }

@@ -116,7 +116,7 @@ static void answer(struct sim *s, const struct core_effect *e)
 		code = 1;
 	}
 	if (!code)
-		act_add(s, (struct act){ .kind = s->ask == ASK_SUBMIT ? A_REPLY : A_DONE, .ask = s->ask, .job_id = job });
+		act_add(s, (struct act){ .kind = s->ask == ASK_SUBMIT ? A_REPLY : A_DONE, .ask = s->ask, .job_id = job, .depends = s->ask == ASK_SUBMIT ? s->ask_depends : 0 });
 	s->ask = ASK_NONE;
 }
 

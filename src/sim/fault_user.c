@@ -15,7 +15,7 @@ static void ask(struct sim *s, const struct core_event *ev, enum ask_kind kind, 
 /* What more than CPUs it wants. */
 static void submit_more(struct sim *s, Pb__JobDesc *d)
 {
-	static const char *const lics[] = { "lic:1", "lic:2", "lic:3" }, *const gpus[] = { "gres/gpu:1", "gres/gpu:2" };
+	static const char *const lics[] = { "lic:1", "lic:2,soft:1", "soft:2,lic:3" }, *const gpus[] = { "gres/gpu:1", "gres/gpu:2" };
 	d->has_mem_per_node = true;
 	d->mem_per_node = draw(s, 4) ? 100 + draw(s, 2000) : 1000 + draw(s, 7000);
 	d->licenses = (char *)(draw(s, 10) ? NULL : lics[draw(s, 3)]);
@@ -45,8 +45,10 @@ static void submit(struct sim *s)
 	d.min_nodes = 1 + draw(s, 3);
 	d.has_requeue = true;
 	d.requeue = draw(s, 3) > 0;
+	s->ask_depends = 0;
 	if (draw(s, 12) == 0) {
-		snprintf(dep, sizeof dep, "afterany:%u", any_job(s));
+		s->ask_depends = any_job(s);
+		snprintf(dep, sizeof dep, "afterany:%u", s->ask_depends);
 		d.dependency = dep;
 	}
 	d.array = (char *)(draw(s, 20) ? NULL : "0-3%2");
@@ -104,6 +106,8 @@ static void update(struct sim *s)
 	ev.job_update = &q;
 	if (k == 0)
 		ask(s, &ev, ASK_LIMIT, job);
+	if (!strcmp(kv.key, "Dependency"))
+		told(s, job)->depends = 0; /* taken back, if it is not refused */
 	step(s, &ev);
 }
 
