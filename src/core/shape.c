@@ -356,7 +356,7 @@ static struct bitset *able_shared(struct core *c, const struct shape *s, uint32_
 		e->able_gen = c->config_gen;
 		e->able_tasks_set = s->tasks_set;
 	}
-	if (e->able_tasks_set != s->tasks_set)
+	if (e->able_tasks_set != s->tasks_set || s->bind || s->socket.n) /* near which CPUs devices are, nodes find out when they register */
 		return able_of(c, s, s->part[p], feat, exc);
 	if (!e->able[p])
 		e->able[p] = able_of(c, s, s->part[p], feat, exc);
