@@ -134,6 +134,7 @@ void audit_restored(struct sim *s);
 void audit_act(struct sim *s, const struct act *a);
 void audit_run(struct sim *s, uint32_t at, const struct msg *m, uint32_t used);
 void audit_clean(struct sim *s, uint32_t job_id, uint32_t restarts, uint32_t node);
+void audit_launches(struct sim *s, uint32_t job_id, uint32_t restarts);
 void audit_registers(struct sim *s, const struct msg *m);
 void audit_node_gone(struct sim *s, uint32_t node);
 void audit_node_down(struct sim *s, uint32_t node);             /* by an operator */

@@ -274,8 +274,14 @@ void audit_act(struct sim *s, const struct act *a)
 		t->ended = a->restarts + 1;
 	} else if (a->kind == A_DONE)
 		audit_done(s, a);
-	else if (a->kind == A_LAUNCH && t->seen == a->restarts + 1 && t->seen_epoch == s->epoch)
-		wrong(s, "a run that its node has named is launched again", a->job_id, a->restarts);
+}
+
+/* When it is decided: until it leaves the node may well name it. */
+void audit_launches(struct sim *s, uint32_t job_id, uint32_t restarts)
+{
+	const struct told *t = told(s, job_id);
+	if (t->seen == restarts + 1 && t->seen_epoch == s->epoch)
+		wrong(s, "a run that its node has named is launched again", job_id, restarts);
 }
 
 /* A node says what runs on it. */

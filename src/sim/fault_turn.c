@@ -92,8 +92,10 @@ static void launch(struct sim *s, const struct core_effect *e)
 	uint32_t cpus = r->alloc && r->alloc->n_part ? r->alloc->part[0]->cpus : 0, node = (uint32_t)core_node_find(s->core, e->nodes);
 	uint64_t boot, started;
 	core_node_started(s->core, node, &boot, &started);
-	if (core_job_is_running(core_job_find(s->core, e->job_id)) && r->restarts == e->value) /* else it ended in the step that started it */
+	if (core_job_is_running(core_job_find(s->core, e->job_id)) && r->restarts == e->value) { /* else it ended in the step that started it */
+		audit_launches(s, e->job_id, r->restarts);
 		act_add(s, (struct act){ .kind = A_LAUNCH, .node = node, .job_id = e->job_id, .restarts = r->restarts, .cpus = cpus, .meant_for = started });
+	}
 	pb__job_record__free_unpacked(r, NULL);
 }
 
