@@ -21,7 +21,9 @@
 
 enum { ASK = 1, TELL = 2 };        /* messages between helpers: direct modex */
 
-struct node { char *name, *ranks; };
+/* Components of a heterogeneous step may share a node, each with a server of its own: to the library they are nodes of their own (place_shared), whose ranks differ
+ * in their rank on the node, since programs name files in /dev/shm by it. */
+struct node { char *name, *ranks; uint32_t first_rank; };
 struct op {                        /* a collective, or data asked of another node */
 	struct op *next;
 	uint64_t id;
@@ -389,6 +391,32 @@ static uint32_t number_next(char **at, const char *end)
 	return n;
 }
 
+static uint32_t rank_count(const char *ranks)
+{
+	uint32_t n = *ranks != 0;
+	for (; *ranks; ranks++)
+		n += *ranks == ',';
+	return n;
+}
+
+/* Ranks of earlier components on the same host come first; then the component gets a name of its own. */
+static void place_shared(void)
+{
+	for (uint32_t i = job.nodes; i-- > 1;) {
+		char *name = job.node[i].name;
+		uint32_t times = 0;
+		for (uint32_t k = 0; k < i; k++)
+			if (!strcmp(job.node[k].name, name)) {
+				job.node[i].first_rank += rank_count(job.node[k].ranks);
+				times++;
+			}
+		if (times && asprintf(&job.node[i].name, "%s-part%u", name, times) < 0)
+			exit(1);
+		if (times)
+			free(name);
+	}
+}
+
 static bool job_read(uint8_t *data, size_t n)
 {
 	char *at = (char *)data, *end = at + n;
@@ -410,15 +438,8 @@ static bool job_read(uint8_t *data, size_t n)
 				job.node_of[rank] = i;
 		}
 	}
+	place_shared();
 	return true;
-}
-
-static uint32_t rank_count(const char *ranks)
-{
-	uint32_t n = *ranks != 0;
-	for (; *ranks; ranks++)
-		n += *ranks == ',';
-	return n;
 }
 
 static char *joined(bool names, char sep)
@@ -463,13 +484,13 @@ static void rank_add(struct infos *l, uint32_t rank, uint32_t local)
 {
 	struct infos own = { .n = 0 };
 	uint32_t node = job.node_of[rank];
-	uint16_t local16 = (uint16_t)local;
+	uint16_t local16 = (uint16_t)local, on_host = (uint16_t)(job.node[node].first_rank + local);
 	pmix_rank_t r = rank;
 	info_add(&own, PMIX_RANK, &r, PMIX_PROC_RANK);
 	info_add(&own, PMIX_GLOBAL_RANK, &r, PMIX_PROC_RANK);
 	info_add(&own, PMIX_APP_RANK, &r, PMIX_PROC_RANK);
 	info_add(&own, PMIX_LOCAL_RANK, &local16, PMIX_UINT16);
-	info_add(&own, PMIX_NODE_RANK, &local16, PMIX_UINT16);
+	info_add(&own, PMIX_NODE_RANK, &on_host, PMIX_UINT16);
 	info_u32(&own, PMIX_NODEID, node);
 	info_u32(&own, PMIX_APPNUM, 0);
 	info_add(&own, PMIX_HOSTNAME, job.node[node].name, PMIX_STRING);
@@ -555,6 +576,16 @@ static void env_send(uint32_t local, char **env)
 	free(data);
 }
 
+/* Open MPI names its shared memory by host, user, job and the rank among the local ones: in one folder two components on one host would take each other's. */
+static pmix_status_t memory_apart(char ***env)
+{
+	static const char *const where[] = { "OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_btl_sm_backing_directory" };
+	pmix_status_t rc = PMIX_SUCCESS;
+	for (size_t i = 0; rc == PMIX_SUCCESS && job.node[job.self].first_rank && i < sizeof where / sizeof *where; i++)
+		PMIX_SETENV(rc, where[i], job.dir, env);
+	return rc;
+}
+
 static pmix_status_t clients_register(void)
 {
 	uint32_t local = 0;
@@ -566,6 +597,8 @@ static pmix_status_t clients_register(void)
 		pmix_status_t rc = await(PMIx_server_register_client(&proc, getuid(), getgid(), NULL, on_done, &status), &status);
 		if (rc == PMIX_SUCCESS)
 			rc = PMIx_server_setup_fork(&proc, &env);
+		if (rc == PMIX_SUCCESS)
+			rc = memory_apart(&env);
 		if (rc != PMIX_SUCCESS)
 			return rc;
 		env_send(local++, env);

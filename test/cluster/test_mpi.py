@@ -41,10 +41,11 @@ def test_ring_and_sum(cluster, mpi, shape):
     assert all(x.endswith(f"sum {size * (size - 1) // 2}") for x in lines)
 
 
-def test_components_are_one_world(cluster, mpi):
-    """The components of a heterogeneous step: ranks of the second follow those of the first, in one MPI_COMM_WORLD."""
+@pytest.mark.parametrize("where", [("", ""), ("-w node-1", "-w node-[2-3]"), ("-w node-1", "-w node-[1-2]")], ids=["any", "apart", "shared"])
+def test_components_are_one_world(cluster, mpi, where):
+    """The components of a heterogeneous step: ranks of the second follow those of the first, in one MPI_COMM_WORLD, whether or not they share a node."""
     kind, program = mpi
-    lines = cluster.run(f"srun --mpi={kind} -N1 -n2 {program} : -N2 -n3 {program}").out.splitlines()
+    lines = cluster.run(f"srun --mpi={kind} {where[0]} -N1 -n2 {program} : {where[1]} -N2 -n3 {program}").out.splitlines()
     assert sorted(x.split()[1] + "/" + x.split()[3] for x in lines) == [f"{r}/5" for r in range(5)]
     assert all(x.endswith("sum 10") for x in lines)
 
