@@ -16,7 +16,7 @@
 
 #define LOST_BATCH_MS 30000u
 #define ANSWERS_MS 300u
-#define CROSS_SEC 3
+#define CROSS_SEC 7             /* a registration may have been under way for as long (faultsim: 6 s) */
 #define RELAUNCH_MS 3000u       /* a node tells at once what ended while the controller was away */
 
 static const char not_responding[] = "Not responding";

@@ -475,6 +475,24 @@ static int restore_alloc(struct core *c, struct core_job *j, const Pb__Alloc *m,
 	return 0;
 }
 
+/* Have others its CPUs, or the node for themselves? One that is suspended so that others have its CPUs stands in nobody's way, nor they in its. */
+static bool taken_by_others(const struct core_node *n, const struct core_job *j, const uint64_t *w)
+{
+	bool piled = n->over || j->alloc->over, beside = j->alloc->over || j->alloc->share || j->yields;
+	for (size_t i = 0; i < n->held_n; i++) {
+		const struct core_job *h = n->held[i].job;
+		const uint64_t *x = h->alloc->words + h->alloc->on[n->held[i].at].bits;
+		if (piled && (h->yields || j->yields))
+			continue;
+		if (h->alloc->exclusive || j->alloc->exclusive)
+			return true;
+		for (uint32_t k = 0; k < n->cpu_words && !beside; k++)
+			if (w[k] & x[k])
+				return true;
+	}
+	return false;
+}
+
 void restore_cleaning(struct core *c, struct core_job *j)
 {
 	for (uint32_t i = 0; i < j->alloc->n; i++) {
@@ -483,9 +501,9 @@ void restore_cleaning(struct core *c, struct core_job *j)
 		uint32_t words = n->cpu_words + n->dev_words;
 		if (node_has_released(n, j))
 			continue;
-		bool taken = n->whole || (j->alloc->exclusive && n->held_n) || n->mem_used + j->alloc->on[i].mem > n->mem;
-		for (uint32_t k = 0; k < words; k++)
-			taken = taken || ((k >= n->cpu_words || !(j->alloc->share || j->alloc->over || j->yields)) && (n->used[k] & w[k]));
+		bool taken = taken_by_others(n, j, w) || n->mem_used + j->alloc->on[i].mem > n->mem;
+		for (uint32_t k = n->cpu_words; k < words; k++)
+			taken = taken || n->used[k] & w[k];
 		for (uint32_t k = 0; j->alloc->share && k < n->cpus; k++)
 			taken = taken || (bit_of(w, k) && bit_of(n->used, k) && !(n->shares && n->shares[k]));
 		for (uint32_t g = 0; g < n->gres_n; g++)

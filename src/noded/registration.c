@@ -18,7 +18,7 @@
 #define FIRST_MS 100
 #define LAST_MS 2000
 #define CALL_MS 10000
-#define AGAIN_MS 4000   /* more than CROSS_SEC of the core */
+#define AGAIN_MS 8000   /* more than CROSS_SEC of the core */
 
 static struct {
 	uv_timer_t timer;
