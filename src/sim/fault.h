@@ -97,6 +97,7 @@ struct sim {
 	struct planned { uint32_t id; uint64_t start; char nodes[64]; } *planned; /* promised starts, and where, before the event under way */
 	size_t planneds, planned_cap;
 	uint32_t up;                      /* nodes that were given work before it */
+	bool reserved;                    /* there were reservations before it */
 };
 extern const char *const node_name[NODES];
 

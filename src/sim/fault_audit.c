@@ -375,6 +375,14 @@ static bool usable(struct sim *s, uint32_t node)
 	return yes;
 }
 
+static bool silent(struct sim *s, uint32_t node)
+{
+	Pb__NodeRecord *r = core_node_record(s->core, node);
+	bool yes = r->state_flags & NODEF_NOT_RESPONDING;
+	pb__node_record__free_unpacked(r, NULL);
+	return yes;
+}
+
 /* Would there be room for it at time t, were there only the jobs that run, without those of `not`? Less is asked than the core asks. */
 static bool room_at(struct sim *s, const struct waiting *w, uint64_t t, const uint32_t *not, size_t n_not)
 {
@@ -444,6 +452,7 @@ void audit_plan_before(struct sim *s)
 	struct planned p;
 	s->planneds = 0;
 	s->up = up_mask(s);
+	s->reserved = s->core && core_resv_count(s->core);
 	for (uint64_t cur = 0; s->core;) {
 		const struct core_job *j = core_job_next(s->core, &cur);
 		if (!j)
@@ -471,6 +480,9 @@ static void first_has_room(struct sim *s, const struct waiting *first, const uin
 	const struct planned *p = planned_before(s, first->id);
 	if (!p || p->start <= s->clock / 1000 || !first->plain)
 		return;
+	for (uint32_t i = 0; i < NODES; i++)
+		if (nodes_of(s, p->nodes) & 1u << i && silent(s, i)) /* the plan stays there until it is DOWN, as it may be back in a moment; the room of other nodes is nobody's meanwhile */
+			return;
 	for (size_t i = 0; i < n; i++) {
 		(void)waiting_of(s, core_job_find(s->core, started[i]), &w);
 		if (before(first, &w) && w.array != first->array)
@@ -510,7 +522,7 @@ void audit_plan_after(struct sim *s, const uint32_t *started, size_t n)
 	size_t waits = 0, cap = 0, first = 0;
 	for (uint32_t i = 0; i < NODES; i++)
 		s->blameless = s->blameless && s->gone[i] != s->steps; /* a node was lost: all is planned anew */
-	if (!n || !s->blameless || s->params.preempt || core_resv_count(s->core) || s->up & ~up_mask(s))
+	if (!n || !s->blameless || s->params.preempt || s->reserved || core_resv_count(s->core) || s->up & ~up_mask(s)) /* a reservation that ends: all is planned anew */
 		return;
 	for (uint64_t cur = 0;;) {
 		const struct core_job *j = core_job_next(s->core, &cur);
