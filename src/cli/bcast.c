@@ -19,11 +19,11 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/bcast.h"
@@ -155,13 +155,6 @@ static int listen_open(struct sending *x)
 	return 0;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static void target_end(struct sending *x, struct target *t, int error)
 {
 	if (t->over)
@@ -195,10 +188,10 @@ static void launch_tell(struct sending *x, const Pb__LaunchSpec *m, struct wire_
 		struct error err = { 0 };
 		const Pb__StepNode *row = x->target[i].row;
 		uint32_t seq;
-		uint64_t begin = now_ms();
+		uint64_t begin = clock_mono_ms();
 		int wait = dead_ms < DEAD_MS ? LAUNCH_MS : DEAD_LEAST_MS;
 		int rc = wire_client_open(client_auth(x->b->client), row->addr, (uint16_t)row->port, wait, hash, &call[i], &err);
-		dead_ms += rc ? now_ms() - begin : 0;
+		dead_ms += rc ? clock_mono_ms() - begin : 0;
 		if (!rc)
 			rc = wire_send(call[i], RPC_D_LAUNCH, &m->base, &seq, &err);
 		if (rc)
@@ -220,12 +213,12 @@ static void launch_all(struct sending *x)
 	m.umask = x->b->umask;
 	m.bcast = &x->b->spec;
 	launch_tell(x, &m, call);
-	uint64_t end = now_ms() + LAUNCH_MS;
+	uint64_t end = clock_mono_ms() + LAUNCH_MS;
 	for (size_t i = 0; i < x->n; i++) {
 		struct error err = { 0 };
 		ProtobufCMessage *rsp = NULL;
 		uint32_t seq;
-		uint64_t now = now_ms();
+		uint64_t now = clock_mono_ms();
 		int code = 0, rc = x->target[i].over ? 0 : wire_recv(call[i], now < end ? (int)(end - now) : 1, &seq, &code, &rsp, &err);
 		const Pb__LaunchRsp *a = (const Pb__LaunchRsp *)rsp;
 		if (rc < 0 || code < 0 || (a && a->code))
@@ -273,7 +266,7 @@ static void hello_take(struct sending *x, int fd)
 	}
 	(void)fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);
 	t->fd = fd;
-	t->moved_ms = now_ms();
+	t->moved_ms = clock_mono_ms();
 }
 
 /* --- sending ------------------------------------------------------------------------------------------- */
@@ -349,7 +342,7 @@ static int target_write(struct sending *x, struct target *t)
 			t->block_left -= n > 0 ? (size_t)n : 0;
 		}
 		if (n > 0)
-			t->moved_ms = now_ms();
+			t->moved_ms = clock_mono_ms();
 		if (n < 0 && errno != EINTR)
 			return errno == EAGAIN ? 0 : errno;
 	}
@@ -392,7 +385,7 @@ static void targets_step(struct sending *x, struct pollfd *p, int ready)
 /* Gives up who has taken nothing for too long. Milliseconds until the next one might be given up. */
 static int targets_look(struct sending *x, uint64_t limit)
 {
-	uint64_t now = now_ms(), wait = limit;
+	uint64_t now = clock_mono_ms(), wait = limit;
 	for (size_t i = 0; i < x->n; i++) {
 		struct target *t = &x->target[i];
 		uint64_t still = now - t->moved_ms;
@@ -411,7 +404,7 @@ static void send_all(struct sending *x)
 	struct pollfd *p = xcalloc(x->n + 1, sizeof(*p));
 	void (*old)(int) = signal(SIGPIPE, SIG_IGN);       /* sendfile cannot be told to do without */
 	for (size_t i = 0; i < x->n; i++)
-		x->target[i].moved_ms = now_ms();
+		x->target[i].moved_ms = clock_mono_ms();
 	for (int wait; wait = targets_look(x, limit), x->left;) {
 		p[0] = (struct pollfd){ .fd = x->listen_fd, .events = POLLIN };
 		for (size_t i = 0; i < x->n; i++) {

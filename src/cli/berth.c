@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/berth.h"
@@ -175,13 +176,6 @@ static bool listening(const struct berth *b)
 	return ok;
 }
 
-static uint64_t clock_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static long printed(const struct berth *b, const char *name)
 {
 	char *path = berth_path(b, "log/%s.out", name);
@@ -229,7 +223,7 @@ static int wait_ready(const struct berth *b, struct error *err)
 {
 	use_conf(b);
 	int up = -1, rc;
-	for (uint64_t end = clock_ms() + READY_LIMIT_MS; clock_ms() < end;) {
+	for (uint64_t end = clock_mono_ms() + READY_LIMIT_MS; clock_mono_ms() < end;) {
 		if ((rc = check_alive(b, err)))
 			return rc;
 		/* The socket first: a command without it would wait for its own time-out. */
@@ -470,7 +464,7 @@ static int wait_served(const struct berth *b, const struct berth_proc *p, pid_t 
 {
 	struct pollfd look = { .fd = fd, .events = POLLIN };
 	char words[400];
-	for (uint64_t end = clock_ms() + READY_LIMIT_MS; clock_ms() < end;) {
+	for (uint64_t end = clock_mono_ms() + READY_LIMIT_MS; clock_mono_ms() < end;) {
 		bool alive = berth_proc_alive(pid);      /* before the look: it may speak and end */
 		if (poll(&look, 1, LOOK_MS) > 0)
 			return 0;

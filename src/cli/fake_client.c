@@ -31,6 +31,11 @@ int client_open(struct client **ret, struct error *err)
 }
 const struct conf *client_conf(const struct client *c) { return c->conf; }
 struct wire_auth *client_auth(const struct client *c) { return NULL; }
+int client_node_open(const struct client *c, const Pb__NodeRecord *node, int timeout_ms, struct wire_client **ret, struct error *err)
+{
+	*ret = NULL;
+	return error_set(err, ESLURM_COMM, "there are no nodes behind canned replies");
+}
 void client_close(struct client *c)
 {
 	conf_destroy(c->conf);

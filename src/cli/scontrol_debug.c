@@ -36,8 +36,7 @@ static int node_set(struct scontrol *s, const struct conf *conf, const char *nam
 	ProtobufCMessage *msg = NULL;
 	if (!node)
 		return error_set(err, ESLURM_INVALID_NODE_NAME, "%s has no NodeName line for it", conf_path(conf));
-	const char *addr = node->addr && *node->addr ? node->addr : node->name;
-	int rc = wire_client_open(client_auth(scontrol_client(s)), addr, (uint16_t)node->port, NODE_MS, NULL, &c, err);
+	int rc = client_node_open(scontrol_client(s), node, NODE_MS, &c, err);
 	if (!rc)
 		rc = wire_call(c, RPC_D_LOG_SET, &req->base, NODE_MS, &msg, err);
 	wire_client_close(c);

@@ -74,12 +74,11 @@ static bool local_open(struct scontrol *s, const char *name, struct local *l)
 		return false;
 	}
 	l->node = node->name;
-	const char *addr = node->addr && *node->addr ? node->addr : node->name;
-	int rc = wire_client_open(client_auth(scontrol_client(s)), addr, (uint16_t)node->port, LOCAL_MS, NULL, &l->wire, &err);
+	int rc = client_node_open(scontrol_client(s), node, LOCAL_MS, &l->wire, &err);
 	if (!rc)
 		rc = wire_call(l->wire, RPC_D_INFO, &req.base, LOCAL_MS, &msg, &err);
 	if (rc < 0) {
-		scontrol_fail(s, "scontrol: error: the slurmd of node %s at %s:%u does not answer: %s", l->node, addr, node->port, err.line[0] ? err.line : error_text(rc));
+		scontrol_fail(s, "scontrol: error: the slurmd of node %s at %s:%u does not answer: %s", l->node, client_node_addr(node), node->port, err.line[0] ? err.line : error_text(rc));
 		local_close(l);
 		return false;
 	}

@@ -393,7 +393,7 @@ void scontrol_wait_job(struct scontrol *s, int argc, char **argv)
 /* "10.0.0.7:6818"; the name itself where it does not resolve. */
 static void address_print(const Pb__NodeRecord *n)
 {
-	const char *name = n->addr && *n->addr ? n->addr : n->name;
+	const char *name = client_node_addr(n);
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
 	char text[INET6_ADDRSTRLEN];
 	if (!getaddrinfo(name, NULL, &hints, &found) && !getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof text, NULL, 0, NI_NUMERICHOST))

@@ -134,7 +134,6 @@ struct srun {
 	uint32_t exit_status;      /* highest, as from wait(2) */
 };
 
-uint64_t srun_now_ms(void);
 /* Print "srun: error: ..." through log_error and end with `code` (SLURM_EXIT_ERROR wins). */
 int srun_exit_code(int code);
 /* Are output files appended to: --open-mode, else JobFileAppend. */

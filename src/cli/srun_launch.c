@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/plugins.h"
@@ -215,12 +216,13 @@ static void launch_close(struct node_info *n)
 	n->watch.fd = -1;
 	wire_client_close(n->launch);
 	n->launch = NULL;
+	n->answer_by_ms = 0;
 }
 
 /* A slurmd that cannot be reached, or goes away before it answers, may be on its way back: try again for a while. */
 static bool retry_later(struct node_info *n)
 {
-	uint64_t now = srun_now_ms();
+	uint64_t now = clock_mono_ms();
 	if (n->s->is_terminating || n->conn)
 		return false;
 	if (!n->retry_until_ms)
@@ -232,6 +234,13 @@ static bool retry_later(struct node_info *n)
 /* EAGAIN: the token is older than the slurmd. */
 static bool is_transport(int code) { return code == -ESLURM_COMM || code == -EAGAIN; }
 
+static void launch_failed(struct node_info *n, int rc, const struct error *err)
+{
+	launch_close(n);
+	if (!is_transport(rc) || !retry_later(n))
+		node_lost(n->s, n, err->line[0] ? err->line : error_text(rc));
+}
+
 /* The node answers: started, or why not. One that had been asked before may have started it then, and only its answer was lost. */
 static void launch_ready(struct watch *w, uint32_t events)
 {
@@ -241,18 +250,15 @@ static void launch_ready(struct watch *w, uint32_t events)
 	uint32_t seq;
 	int code = 0;
 	(void)events;
-	n->answer_by_ms = 0;
 	int rc = wire_recv(n->launch, LAUNCH_TIMEOUT_MS, &seq, &code, &rsp, &err);
 	launch_close(n);
 	const Pb__LaunchRsp *m = (const Pb__LaunchRsp *)rsp;
 	bool had_it = m && n->was_sent && (m->code == EEXIST || m->code == ESLURM_CRED);
 	n->was_sent = true;
-	if (rc < 0 || code < 0) {
-		if (!is_transport(rc < 0 ? rc : code) || !retry_later(n))
-			node_lost(n->s, n, err.line[0] ? err.line : error_text(rc < 0 ? rc : code));
-	} else if (m && m->code && !had_it) {
+	if (rc < 0 || code < 0)
+		launch_failed(n, rc < 0 ? rc : code, &err);
+	else if (m && m->code && !had_it)
 		node_lost(n->s, n, m->detail && *m->detail ? m->detail : error_text((int)m->code));
-	}
 	if (rsp)
 		protobuf_c_message_free_unpacked(rsp, NULL);
 }
@@ -272,13 +278,6 @@ static void tell_launch(const struct srun *s, const struct node_info *n)
 	bitset_destroy(set);
 }
 
-static void launch_failed(struct node_info *n, int rc, const struct error *err)
-{
-	launch_close(n);
-	if (!is_transport(rc) || !retry_later(n))
-		node_lost(n->s, n, err->line[0] ? err->line : error_text(rc));
-}
-
 static uint64_t patience_ms(const struct srun *s, uint64_t usual) { return s->o.msg_timeout_sec ? s->o.msg_timeout_sec * 1000ull : usual; }
 
 static void launch_connected(struct watch *w, uint32_t events)
@@ -287,14 +286,13 @@ static void launch_connected(struct watch *w, uint32_t events)
 	struct error err = { 0 };
 	uint32_t seq;
 	(void)events;
-	n->answer_by_ms = srun_now_ms() + patience_ms(n->s, ANSWER_MS);
+	n->answer_by_ms = clock_mono_ms() + patience_ms(n->s, ANSWER_MS);
 	int rc = wire_client_ready(n->launch, &err);
 	if (!rc) {
 		rc = wire_send(n->launch, RPC_D_LAUNCH, &n->part->spec.base, &seq, &err);
 		n->was_sent = n->was_sent || rc;
 	}
 	if (rc) {
-		n->answer_by_ms = 0;
 		launch_failed(n, rc, &err);
 		return;
 	}
@@ -313,7 +311,7 @@ static void launch_one(struct srun *s, struct node_info *n)
 		launch_failed(n, rc, &err);
 		return;
 	}
-	n->answer_by_ms = srun_now_ms() + patience_ms(s, LAUNCH_TIMEOUT_MS);
+	n->answer_by_ms = clock_mono_ms() + patience_ms(s, LAUNCH_TIMEOUT_MS);
 	n->watch = (struct watch){ .ready = launch_connected, .fd = wire_client_fd(n->launch) };
 	watch_set(s, &n->watch, EPOLLOUT);
 }
@@ -331,7 +329,6 @@ void launch_again(struct srun *s, uint64_t now)
 		struct error err = { 0 };
 		if (launch_due(n) > now)
 			continue;
-		n->answer_by_ms = 0;
 		if (n->retry_ms)
 			launch_one(s, n);
 		else if (n->conn)              /* its slurmstepd is here: only the answer was lost */

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/signame.h"
 #include "base/str.h"
@@ -21,13 +21,6 @@
 #define TELL_MS 20          /* ends of tasks that come within this time are told together */
 #define INTERRUPT_MS 1000
 #define WAIT_WARN_MS 60000
-
-uint64_t srun_now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 void watch_set(struct srun *s, struct watch *w, uint32_t events)
 {
@@ -53,7 +46,7 @@ void run_abort(struct srun *s)
 		return;
 	s->is_aborted = true;
 	if (!s->give_up_at_ms)
-		s->give_up_at_ms = srun_now_ms() + patience;
+		s->give_up_at_ms = clock_mono_ms() + patience;
 	if (s->nodes_left)
 		log_info("Job step aborted: Waiting up to %u seconds for job step to finish.", (unsigned)(patience / 1000));
 }
@@ -62,7 +55,7 @@ void run_abort(struct srun *s)
 
 void run_terminate(struct srun *s, int number)
 {
-	uint64_t now = srun_now_ms();
+	uint64_t now = clock_mono_ms();
 	s->is_terminating = true;
 	conn_signal_all(s, number);
 	s->kill_at_ms = number == SIGKILL ? 0 : now + kill_wait_ms(s);
@@ -98,7 +91,7 @@ static void force_end_asked(struct srun *s)
 	run_abort(s);
 	s->is_terminating = true;
 	s->kill_at_ms = 0;
-	s->give_up_at_ms = srun_now_ms() + kill_wait_ms(s) + 2000;
+	s->give_up_at_ms = clock_mono_ms() + kill_wait_ms(s) + 2000;
 }
 
 /* --- signals ----------------------------------------------------------------------------------------- */
@@ -124,7 +117,7 @@ static void ctrl_c_send(struct srun *s)
 
 static void interrupt(struct srun *s)
 {
-	uint64_t now = srun_now_ms();
+	uint64_t now = clock_mono_ms();
 	if (s->o.quit_on_interrupt && !s->ctrl_c_sent) {
 		ctrl_c_send(s);
 		force_end(s);
@@ -276,7 +269,7 @@ void run_until_end(struct srun *s)
 	watch_set(s, &s->signal_watch, EPOLLIN);
 	watch_set(s, &s->listen_watch, EPOLLIN);
 	while (s->nodes_left) {
-		int n = epoll_wait(s->epoll_fd, ev, EVENTS, next_timeout(s, srun_now_ms()));
+		int n = epoll_wait(s->epoll_fd, ev, EVENTS, next_timeout(s, clock_mono_ms()));
 		for (int i = 0; i < n; i++) {
 			struct watch *w = ev[i].data.ptr;
 			if (w->fd >= 0)
@@ -286,7 +279,7 @@ void run_until_end(struct srun *s)
 		out_flush(s);
 		if (n == 0 || s->nodes_left == 0)
 			tasks_tell_exits(s);
-		time_check(s, srun_now_ms());
+		time_check(s, clock_mono_ms());
 	}
 	out_finish(s);
 	tasks_tell_exits(s);

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/bitset.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli/srun.h"
 #include "model/idset.h"
@@ -71,7 +72,7 @@ static void exit_note(struct srun *s, uint32_t task, int status, bool oom)
 		s->exit_status = (uint32_t)status;
 	}
 	if (!s->first_exit_ms)
-		s->first_exit_ms = srun_now_ms();
+		s->first_exit_ms = clock_mono_ms();
 }
 
 void tasks_exited(struct srun *s, struct node_info *n, const Pb__IoExit *m)
@@ -165,7 +166,7 @@ void tasks_fail(struct srun *s)
 		return;
 	s->is_terminating = true;
 	conn_terminate_all(s, (uint32_t)wait_sec, "DUE TO TASK FAILURE");
-	s->give_up_at_ms = srun_now_ms() + 2 * (1000 * wait_sec + 1000);
+	s->give_up_at_ms = clock_mono_ms() + 2 * (1000 * wait_sec + 1000);
 }
 
 void tasks_print_states(struct srun *s)

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "cli/srun.h"
 
 #define LATE_MS 1000
@@ -29,7 +30,7 @@ static void watch_end(struct job_watch *w)
 	client_close(w->client);
 	w->watch.fd = -1;
 	w->client = NULL;
-	w->s->late_ms = srun_now_ms() + LATE_MS;
+	w->s->late_ms = clock_mono_ms() + LATE_MS;
 }
 
 static void answered(struct watch *watch, uint32_t events)

@@ -94,7 +94,7 @@ static Pb__StatRsp *node_ask(struct sstat *s, const Pb__StepRecord *step, const 
 	req.job_id = step->job_id;
 	req.step_id = step->step_id;
 	int rc = !node ? -ESLURM_INVALID_NODE_NAME :
-		wire_client_open(client_auth(s->client), node->addr ? node->addr : name, (uint16_t)node->port, NODE_MS, NULL, &c, &err);
+		client_node_open(s->client, node, NODE_MS, &c, &err);
 	if (!rc)
 		rc = wire_call(c, RPC_D_STAT, &req.base, NODE_MS, &msg, &err);
 	wire_client_close(c);

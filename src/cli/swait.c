@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/opt.h"
@@ -134,26 +135,19 @@ static uint32_t job_find(struct client *c, char *id)
 	return found;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static int wait_steps(struct client *c, uint32_t job_id)
 {
 	Pb__StepsDrainReq req = PB__STEPS_DRAIN_REQ__INIT;
 	ProtobufCMessage *msg = NULL;
 	struct error err = { 0 };
-	uint64_t until = now_ms() + (uint64_t)(given.timeout_ms > 0 ? given.timeout_ms : 0);
+	uint64_t until = clock_mono_ms() + (uint64_t)(given.timeout_ms > 0 ? given.timeout_ms : 0);
 	int rc = -ESLURM_COMM;
 	req.job_id = job_id;
 	while (rc == -ESLURM_COMM) {      /* slurmctld restarts: ask again */
 		rc = client_begin(c, RPC_STEPS_DRAIN, &req.base, &err);
 		if (rc)
 			break;
-		uint64_t now = now_ms();
+		uint64_t now = clock_mono_ms();
 		struct pollfd p = { .fd = client_fd(c), .events = POLLIN };
 		if (poll(&p, 1, given.timeout_ms < 0 ? -1 : until > now ? (int)(until - now) : 0) == 0) {
 			log_error("timed out after %d seconds", given.timeout_ms / 1000);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "client/client.h"
 
@@ -40,13 +41,6 @@ static bool is_repeatable(enum rpc rpc)
 	return false;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000ull + t.tv_nsec / 1000000;
-}
-
 int client_open(struct client **ret, struct error *err)
 {
 	return client_open_with(ret, NULL, err);
@@ -70,6 +64,12 @@ int client_open_with(struct client **ret, struct conf *conf, struct error *err)
 const struct conf *client_conf(const struct client *c)
 {
 	return c->conf;
+}
+
+int client_node_open(const struct client *c, const Pb__NodeRecord *node, int timeout_ms, struct wire_client **ret, struct error *err)
+{
+	*ret = NULL;
+	return wire_client_open(c->auth, client_node_addr(node), (uint16_t)node->port, timeout_ms, NULL, ret, err);
 }
 
 struct wire_auth *client_auth(const struct client *c)
@@ -134,7 +134,7 @@ static bool is_broken(int rc)
 static int request_try(struct client *c, const struct request *q, uint64_t deadline, struct reply *ret, bool *ret_sent, struct error *err)
 {
 	struct peer *p = q->dbd ? &c->dbd : &c->ctld;
-	uint64_t now = now_ms();
+	uint64_t now = clock_mono_ms();
 	int left = now < deadline ? (int)(deadline - now) : 1, rc = 0;
 	*ret_sent = false;
 	if (!p->wire && (rc = peer_open(c, q, left, &p->wire, err)))
@@ -173,7 +173,7 @@ static int request_fail(const struct request *q, int rc, struct error *err)
 
 static int request_run(struct client *c, const struct request *q, struct reply *ret, struct error *err)
 {
-	uint64_t start = now_ms();
+	uint64_t start = clock_mono_ms();
 	uint64_t patience = 1000 * conf_num(c->conf, CONF_MessageTimeout), deadline = start + (q->timeout_ms > 0 ? (uint64_t)q->timeout_ms : patience);
 	struct error e = { 0 };
 	for (;;) {
@@ -181,14 +181,14 @@ static int request_run(struct client *c, const struct request *q, struct reply *
 		int rc = request_try(c, q, deadline, ret, &sent, &e);
 		bool lost = rc == -ESLURM_COMM || rc == -EAGAIN;
 		if (lost && sent && q->timeout_ms < 0)   /* a long poll lost its server: patience begins anew */
-			start = now_ms(), deadline = start + patience;
-		bool again = lost && q->rpc != RPC_PING && q->rpc != RPC_DB_PING && (!sent || is_repeatable(q->rpc)) && now_ms() + RETRY_MS < deadline;
+			start = clock_mono_ms(), deadline = start + patience;
+		bool again = lost && q->rpc != RPC_PING && q->rpc != RPC_DB_PING && (!sent || is_repeatable(q->rpc)) && clock_mono_ms() + RETRY_MS < deadline;
 		if (!again) {
 			if (rc && err)
 				*err = e;
 			return rc ? request_fail(q, rc, err) : 0;
 		}
-		tell_once(c, q, now_ms() - start, &e);
+		tell_once(c, q, clock_mono_ms() - start, &e);
 		nanosleep(&(struct timespec){ .tv_nsec = RETRY_MS * 1000000 }, NULL);   /* nothing to wait for: a port that opens tells nobody */
 	}
 }
@@ -236,7 +236,7 @@ static void peer_drop(struct client *c)
 int client_begin(struct client *c, enum rpc rpc, const ProtobufCMessage *req, struct error *err)
 {
 	struct request q = { .rpc = rpc, .msg = req };
-	uint64_t start = now_ms(), deadline = start + 1000 * conf_num(c->conf, CONF_MessageTimeout);
+	uint64_t start = clock_mono_ms(), deadline = start + 1000 * conf_num(c->conf, CONF_MessageTimeout);
 	struct error e = { 0 };
 	for (;;) {
 		uint32_t seq;
@@ -246,12 +246,12 @@ int client_begin(struct client *c, enum rpc rpc, const ProtobufCMessage *req, st
 		if (!rc)
 			return 0;
 		peer_drop(c);
-		if ((rc != -ESLURM_COMM && rc != -EAGAIN) || now_ms() + RETRY_MS >= deadline) {
+		if ((rc != -ESLURM_COMM && rc != -EAGAIN) || clock_mono_ms() + RETRY_MS >= deadline) {
 			if (err)
 				*err = e;
 			return request_fail(&q, rc, err);
 		}
-		tell_once(c, &q, now_ms() - start, &e);
+		tell_once(c, &q, clock_mono_ms() - start, &e);
 		nanosleep(&(struct timespec){ .tv_nsec = RETRY_MS * 1000000 }, NULL);
 	}
 }

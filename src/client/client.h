@@ -27,6 +27,10 @@ int client_call_raw(struct client *c, enum rpc rpc, const ProtobufCMessage *req,
 int client_begin(struct client *c, enum rpc rpc, const ProtobufCMessage *req, struct error *err);
 int client_fd(const struct client *c);
 int client_take(struct client *c, ProtobufCMessage **ret, struct error *err);
+/* Where its slurmd is: a host's name or address. */
+static inline const char *client_node_addr(const Pb__NodeRecord *node) { return node->addr && *node->addr ? node->addr : node->name; }
+/* A connection to a node's slurmd, the caller's to close; *ret is NULL when there is none. */
+int client_node_open(const struct client *c, const Pb__NodeRecord *node, int timeout_ms, struct wire_client **ret, struct error *err);
 /* slurmdbd instead of slurmctld. */
 int client_call_dbd(struct client *c, enum rpc rpc, const ProtobufCMessage *req, int timeout_ms, ProtobufCMessage **ret, struct error *err);
 

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "model/envlist.h"
@@ -49,20 +49,13 @@ static _Noreturn void shell_run(const struct passwd *pw, int out)
 	_exit(127);
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* All that comes, until the second mark, the end or the time is over. The bytes hold NULs. */
 static void output_read(int fd, struct str *text)
 {
-	int64_t until = now_ms() + WAIT_SEC * 1000, left;
+	int64_t until = (int64_t)clock_mono_ms() + WAIT_SEC * 1000, left;
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	char buf[8192];
-	while ((left = until - now_ms()) > 0 && text->len < OUTPUT_MAX) {
+	while ((left = until - (int64_t)clock_mono_ms()) > 0 && text->len < OUTPUT_MAX) {
 		int n = poll(&p, 1, (int)left);
 		ssize_t got = n > 0 ? read(fd, buf, sizeof buf) : 0;
 		if (n < 0 && errno == EINTR)

@@ -14,6 +14,7 @@
 #include <sodium.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "wire/auth.h"
 
 #define KEY_FILE_MIN 32
@@ -34,13 +35,6 @@ uint64_t auth_now_ms(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_REALTIME, &t);
-	return t.tv_sec * 1000ull + t.tv_nsec / 1000000;
-}
-
-uint64_t auth_mono_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * 1000ull + t.tv_nsec / 1000000;
 }
 
@@ -83,7 +77,7 @@ int wire_auth_create(const struct wire_auth_params *p, struct wire_auth **ret, s
 	a->munge_socket = xstrdup_null(p->munge_socket);
 	a->ttl_s = p->ttl_s ? p->ttl_s : p->munge ? TTL_MUNGE_S : TTL_SLURM_S;
 	a->started_ms = auth_now_ms();
-	a->started_mono_ms = auth_mono_ms();
+	a->started_mono_ms = clock_mono_ms();
 	int rc = p->munge ? 0 : key_read(a, err);
 	if (rc > 0 && !p->sack_path) {
 		rc = error_set(err, errno ? errno : ENOENT, "cannot read the cluster key %s: %s", p->key_path ? p->key_path : "(none named)",
@@ -167,7 +161,7 @@ int auth_token_make(struct wire_auth *a, const uint8_t *bound, uint8_t session[F
 /* When this daemon started, by the wall clock as it goes now: it may have been set back since, and all new tokens would be older than we are. */
 static uint64_t started_ms(const struct wire_auth *a, uint64_t now)
 {
-	uint64_t by_age = now - (auth_mono_ms() - a->started_mono_ms);
+	uint64_t by_age = now - (clock_mono_ms() - a->started_mono_ms);
 	return by_age + AUTH_SKEW_MS < a->started_ms ? by_age : a->started_ms;
 }
 
@@ -200,7 +194,7 @@ int auth_token_use(struct wire_auth *a, const struct token_facts *f, struct erro
 {
 	if (!a->nonces)
 		a->nonces = nonce_cache_create(a->ttl_s * 2000ull + AUTH_SKEW_MS, AUTH_NONCES_MAX);
-	int rc = nonce_cache_add(a->nonces, f->id, auth_mono_ms());
+	int rc = nonce_cache_add(a->nonces, f->id, clock_mono_ms());
 	if (rc == -EEXIST)
 		return error_set(err, ESLURM_AUTH, "token was used before");
 	if (rc)

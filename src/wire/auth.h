@@ -18,7 +18,6 @@ bool auth_has_key(const struct wire_auth *a);
 bool auth_blocks(const struct wire_auth *a);      /* making or opening waits for another process (munge) */
 const char *auth_cluster(const struct wire_auth *a);
 uint64_t auth_now_ms(void);                       /* wall clock */
-uint64_t auth_mono_ms(void);
 
 /* The question to a sack socket and its answer: fixed heads. */
 #define SACK_ASK 40               /* "SACK", version, 3 zeros, bound hash */

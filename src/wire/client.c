@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "wire/auth.h"
 #include "wire/rpc.h"
 
@@ -50,13 +51,13 @@ static int ms_left(uint64_t deadline)
 {
 	if (deadline == UINT64_MAX)
 		return -1;
-	uint64_t now = auth_mono_ms();
+	uint64_t now = clock_mono_ms();
 	return now >= deadline ? 0 : deadline - now > INT_MAX ? INT_MAX : (int)(deadline - now);
 }
 
 static uint64_t deadline_of(int timeout_ms)
 {
-	return timeout_ms < 0 ? UINT64_MAX : auth_mono_ms() + timeout_ms;
+	return timeout_ms < 0 ? UINT64_MAX : clock_mono_ms() + timeout_ms;
 }
 
 static int fd_wait(int fd, short events, uint64_t deadline)
@@ -338,7 +339,7 @@ static int bytes_send(struct wire_client *c, struct iovec *v, int n, struct erro
 		if (put < 0) {
 			int code = errno;
 			struct answer a;   /* a refusal may be the reason, and says more */
-			while (!answer_wait(c, auth_mono_ms(), &a, err))
+			while (!answer_wait(c, clock_mono_ms(), &a, err))
 				free(a.body);
 			if (c->broken && c->broken != -ESLURM_COMM)
 				return c->broken;
