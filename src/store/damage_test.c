@@ -14,21 +14,13 @@
 
 #include "base/alloc.h"
 #include "store/store.h"
+#include "store/testing.h"
 
 #define FRAME (4096 + 24)
 #define LOG_HEAD 32
 #define COMMITS 6
 
-static char dir[64], file[96], copy[112];
-
-static int make_dir(void **state)
-{
-	snprintf(dir, sizeof dir, "/tmp/damage_test.XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	snprintf(file, sizeof file, "%s/state.db", dir);
-	snprintf(copy, sizeof copy, "%s/copy.db", dir);
-	return 0;
-}
+static char copy[112];
 
 static int remove_dir(void **state)
 {
@@ -37,13 +29,11 @@ static int remove_dir(void **state)
 	return system(cmd);
 }
 
-static struct store *open_it(const char *path)
+static int make_both(void **state)
 {
-	struct store *s = NULL;
-	struct error err;
-	if (store_open_sqlite(path, false, &s, &err))
-		fail_msg("%s", err.line);
-	return s;
+	int rc = make_dir(state);
+	snprintf(copy, sizeof copy, "%s/copy.db", dir);
+	return rc;
 }
 
 static void copy_all(void)
@@ -317,12 +307,12 @@ static void test_old_copy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_flipped_bits, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(test_changed_by_hand, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(test_older_file, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(test_log_cut_off, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(test_log_changed, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(test_old_copy, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_flipped_bits, make_both, remove_dir),
+		cmocka_unit_test_setup_teardown(test_changed_by_hand, make_both, remove_dir),
+		cmocka_unit_test_setup_teardown(test_older_file, make_both, remove_dir),
+		cmocka_unit_test_setup_teardown(test_log_cut_off, make_both, remove_dir),
+		cmocka_unit_test_setup_teardown(test_log_changed, make_both, remove_dir),
+		cmocka_unit_test_setup_teardown(test_old_copy, make_both, remove_dir),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,32 +16,13 @@
 
 #include "base/alloc.h"
 #include "store/store.h"
-
-static char dir[64];
-static char file[96];
-
-static int make_dir(void **state)
-{
-	snprintf(dir, sizeof dir, "/tmp/store_test.XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	snprintf(file, sizeof file, "%s/state.db", dir);
-	return 0;
-}
+#include "store/testing.h"
 
 static int remove_dir(void **state)
 {
 	char cmd[128];
 	snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
 	return system(cmd);
-}
-
-static struct store *open_it(void)
-{
-	struct store *s = NULL;
-	struct error err;
-	if (store_open_sqlite(file, false, &s, &err))
-		fail_msg("%s", err.line);
-	return s;
 }
 
 static int collect(uint64_t key, const void *data, size_t len, void *arg)
@@ -91,7 +72,7 @@ static void test_memory(void **state)
 
 static void test_sqlite(void **state)
 {
-	struct store *s = open_it(), *other;
+	struct store *s = open_it(file), *other;
 	struct store_put p = { STORE_JOB, 1, "kept", 4, false };
 	struct error err;
 	void *data;
@@ -100,7 +81,7 @@ static void test_sqlite(void **state)
 	assert_int_equal(store_commit(s, &p, 1, &err), 0);
 	assert_int_equal(store_open_sqlite(file, false, &other, &err), -EBUSY);
 	store_close(s);
-	s = open_it();
+	s = open_it(file);
 	assert_int_equal(store_get(s, STORE_JOB, 1, &data, &len, &err), 0);
 	assert_memory_equal(data, "kept", 4);
 	free(data);
@@ -149,9 +130,9 @@ static void test_log_lost(void **state)
 	size_t len;
 	snprintf(log, sizeof log, "%s-wal", file);
 	snprintf(copy, sizeof copy, "%s.copy", file);
-	s = open_it();
+	s = open_it(file);
 	store_close(s);
-	s = open_it();
+	s = open_it(file);
 	assert_int_equal(store_commit(s, &p, 1, &err), 0);
 	snprintf(shell, sizeof shell, "cp %s %s && cp %s %s-wal", file, copy, log, copy);     /* as kill -9 leaves them */
 	assert_int_equal(system(shell), 0);
@@ -162,7 +143,7 @@ static void test_log_lost(void **state)
 	store_close(s);
 	assert_int_equal(store_open_sqlite(copy, false, &s, &err), 0);      /* closed in order: there is no log, and none is missed */
 	store_close(s);
-	s = open_it();
+	s = open_it(file);
 	snprintf(shell, sizeof shell, "cp %s %s && rm -f %s-wal %s-shm", file, copy, copy, copy);
 	assert_int_equal(system(shell), 0);
 	store_close(s);
@@ -177,7 +158,7 @@ static void test_log_lost(void **state)
 /* A newer program left version 4 and how to undo it: this one takes the file back to what it knows, and forward is made once. */
 static void test_migrate_back(void **state)
 {
-	struct store *s = open_it();
+	struct store *s = open_it(file);
 	struct store_put p = { STORE_JOB, 5, "job", 3, false };
 	struct error err;
 	sqlite3 *db;
@@ -189,7 +170,7 @@ static void test_migrate_back(void **state)
 	assert_int_equal(sqlite3_exec(db, "ALTER TABLE job ADD COLUMN extra TEXT; INSERT INTO migration(version, down) VALUES(4, 'ALTER TABLE job DROP COLUMN extra');"
 				      "UPDATE meta SET data=CAST('4' AS BLOB) WHERE key=1", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(db);
-	s = open_it();
+	s = open_it(file);
 	assert_int_equal(store_commit(s, &p, 1, &err), 0);
 	assert_int_equal(store_get(s, STORE_JOB, 5, &data, &len, &err), 0);
 	free(data);
@@ -208,7 +189,7 @@ static void test_log_room(void **state)
 	struct stat before, after;
 	char log[160], data[4000] = { 1 };
 	snprintf(log, sizeof log, "%s-wal", file);
-	struct store *s = open_it();
+	struct store *s = open_it(file);
 	assert_int_equal(stat(log, &before), 0);
 	assert_true(before.st_blocks * 512 > 16000000);
 	for (uint64_t key = 1; key <= 50; key++) {
@@ -222,7 +203,7 @@ static void test_log_room(void **state)
 	assert_int_equal(after.st_size, before.st_size);
 	size_t len;
 	void *found;
-	s = open_it();
+	s = open_it(file);
 	assert_int_equal(store_get(s, STORE_JOB, 50, &found, &len, &err), 0);
 	assert_int_equal(len, sizeof data);
 	free(found);
@@ -232,7 +213,7 @@ static void test_log_room(void **state)
 /* A limit on file size stands for a full disk where we may not mount one: writes beyond it fail the same way. */
 static void test_full(void **state)
 {
-	struct store *s = open_it();
+	struct store *s = open_it(file);
 	struct error err;
 	struct rlimit old, low = { 300 * 1024, RLIM_INFINITY };
 	char *big = xcalloc(1, 64 * 1024);
@@ -256,7 +237,7 @@ static void test_full(void **state)
 	struct store_put p[] = { { STORE_SCRIPT, key, big, 64 * 1024, false }, { STORE_JOB, key, "j", 1, false } };
 	assert_int_equal(store_commit(s, p, 2, &err), 0);
 	store_close(s);
-	s = open_it();
+	s = open_it(file);
 	for (uint64_t k = 0; k <= key; k++) {
 		assert_int_equal(store_get(s, STORE_JOB, k, &data, &len, &err), 0);
 		free(data);
@@ -274,7 +255,7 @@ static void test_full_tmpfs(void **state)
 	int rc = 0;
 	if (mount("tmpfs", dir, "tmpfs", 0, "size=512k"))
 		skip();
-	struct store *s = open_it();
+	struct store *s = open_it(file);
 	while (!rc && key < 1000) {
 		struct store_put p = { STORE_SCRIPT, key, big, 32 * 1024, false };
 		rc = store_commit(s, &p, 1, &err);
