@@ -1,8 +1,10 @@
 /* rlimits.c - resource limits of tasks (see rlimits.h) */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "stepd/rlimits.h"
@@ -26,11 +28,24 @@ static void limit_set(int resource, const Pb__Rlimit *want)
 		log_debug("cannot set the limit %s: %s", want->name, strerror(errno));
 }
 
+/* A unit of systemd may spare slurmd, and with it slurmstepd, when memory runs out; what users run is not spared. */
+static void oom_score_reset(void)
+{
+	char now = 0;
+	int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (read(fd, &now, 1) == 1 && now == '-' && pwrite(fd, "0", 1, 0) != 1)
+		log_error("tasks keep the oom_score_adj of slurmd: %s", strerror(errno));
+	close(fd);
+}
+
 void limits_apply(const struct step *s)
 {
 	const Pb__JobDesc *d = s->cred->job->desc;
 	Pb__Rlimit **list = s->spec ? s->spec->rlimits : d ? d->rlimits : NULL;
 	size_t n = s->spec ? s->spec->n_rlimits : d ? d->n_rlimits : 0;
+	oom_score_reset();
 	if (s->nofile.rlim_max)
 		setrlimit(RLIMIT_NOFILE, &s->nofile);
 	for (size_t i = 0; i < n; i++)

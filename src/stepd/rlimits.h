@@ -1,4 +1,4 @@
-/* rlimits.h - resource limits, nice value and core size of tasks, as the submission carried them */
+/* rlimits.h - resource limits, nice value, core size and oom_score_adj of tasks, as the submission carried them */
 #pragma once
 struct step;
 /* In the child, before it becomes the user. */
