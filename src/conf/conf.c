@@ -431,6 +431,10 @@ static int preempt_check(const struct conf *c, struct error *err)
 		return error_set(err, EINVAL, "%s: PreemptMode=SUSPEND requires GANG too: PreemptMode=SUSPEND,GANG", c->path);
 	if (some && off)
 		return error_set(err, EINVAL, "%s: PreemptType=%s needs a PreemptMode of CANCEL, REQUEUE or SUSPEND,GANG", c->path, type);
+	if (conf_has(c, CONF_PreemptMode, "SUSPEND") && str_eq_nocase(type, "preempt/qos"))
+		return error_set(err, ENOTSUP, "%s: PreemptMode=SUSPEND is not supported with PreemptType=preempt/qos; REQUEUE and CANCEL are", c->path);
+	if (conf_has(c, CONF_PreemptMode, "WITHIN") && !str_eq_nocase(type, "preempt/qos"))
+		return error_set(err, EINVAL, "%s: PreemptMode=WITHIN needs PreemptType=preempt/qos", c->path);
 	if (!some && !off)
 		return error_set(err, EINVAL, "%s: PreemptMode=%s needs PreemptType=preempt/partition_prio", c->path, mode);
 	return 0;

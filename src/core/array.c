@@ -90,6 +90,8 @@ static struct core_job *task_new(struct core *c, struct core_job *j, uint32_t ta
 	t->warn_sec = j->warn_sec;
 	t->mail = j->mail;
 	t->flags = j->flags;
+	t->assoc = j->assoc;
+	t->qos = j->qos;
 	t->shape = j->shape;
 	t->shape->refs++;
 	t->array = j->array;

@@ -2,6 +2,7 @@
  * It counts again from the jobs alone and compares: no CPU, device or MiB is given twice, counters and sets agree, each job is in exactly one place. */
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/reserve.h"
 
 static void check_node(const struct core *c, const struct core_node *n)
@@ -196,7 +197,7 @@ void core_check(const struct core *c)
 	for (const struct shape *s = c->shapes; s; s = s->hh.next) {
 		unpromised += s->unpromised;
 		in_trees += s->queue.count;
-		assert(s->anode.in == (s->queue.count > 0));
+		assert(s->anode.in == (s->queue.count > 0 && !s->parked));
 		assert(!s->unpromised || s->queue.count);
 	}
 	for (uint32_t i = 0; i < c->node_n; i++)
@@ -204,4 +205,5 @@ void core_check(const struct core *c)
 	assert(unpromised == c->unpromised_n && queued == in_trees);
 	check_arrays(c);
 	license_check_all(c);
+	acct_check(c);
 }

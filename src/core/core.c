@@ -3,6 +3,7 @@
  * if anything could start. */
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/reserve.h"
 
 #define PASS_BUDGET 64          /* placements tried after one event; the rest waits for EV_PLAN */
@@ -88,6 +89,7 @@ void core_destroy(struct core *c)
 		node_destroy(c->node[i]);
 	parts_free(c);
 	topologies_free(c);
+	acct_free(c->acct);
 	struct bitset *set[] = { c->up, c->roomy, c->idle, c->promised, c->scratch, c->scratch2, c->gained };
 	for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
 		bitset_destroy(set[i]);
@@ -106,6 +108,8 @@ static void config_event(struct core *c, const struct core_event *ev)
 	int r = config_apply(c, ev, &err);
 	if (r < 0)
 		fx_log(c, LOG_L_ERROR, "configuration not taken over: %s", err.line);
+	else if (c->acct)
+		acct_reload(c, NULL);
 	fx_result(c, ev->token, &err, 0);
 }
 
@@ -180,6 +184,7 @@ static const event_fn event_table[] = {
 	[EV_RESTORE_RESV] = resv_restore,
 	[EV_RESV] = resv_update,
 	[EV_SCRIPT_DONE] = configure_script_done,
+	[EV_ACCT] = acct_event,
 	[EV_PLAN] = plan_event,
 };
 

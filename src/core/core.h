@@ -20,12 +20,15 @@
 #include "proto/step.pb-c.h"
 #include "proto/queue.pb-c.h"
 #include "proto/why.pb-c.h"
+#include "proto/assoc.pb-c.h"
 
 struct core;
 
 enum core_bf_order { BF_ORDER_QUEUE, BF_ORDER_SHORTEST, BF_ORDER_PREDICTED };
 /* PriorityFlags */
 enum { PRIO_ACCRUE_ALWAYS = 1, PRIO_CALCULATE_RUNNING = 2, PRIO_NO_NORMAL_PART = 4, PRIO_NO_NORMAL_TRES = 8, PRIO_SMALL_RELATIVE_TO_TIME = 16 };
+/* AccountingStorageEnforce */
+enum { ENFORCE_ASSOC = 1, ENFORCE_LIMITS = 2, ENFORCE_QOS = 4, ENFORCE_SAFE = 8 };
 enum preempt_mode { PREEMPT_OFF, PREEMPT_CANCEL, PREEMPT_REQUEUE, PREEMPT_SUSPEND };
 
 /* Settings the core acts on: filled by the shell from slurm.conf (ctld/core_config.c). Times in ms unless named. */
@@ -73,7 +76,8 @@ struct core_params {
 	uint32_t weight_age, weight_job_size, weight_partition, max_age_sec;
 	bool favor_small;
 	bool config_overrides;            /* SlurmdParameters=config_overrides: registered hardware does not drain */
-	bool preempt;                     /* PreemptType=preempt/partition_prio */
+	bool preempt;                     /* PreemptType=preempt/partition_prio, or */
+	bool preempt_qos, preempt_within; /* preempt/qos; PreemptMode=WITHIN */
 	bool preempt_priority;            /* PreemptMode=PRIORITY: only for a job of higher priority */
 	uint32_t preempt_mode;            /* enum preempt_mode: of partitions that say nothing */
 	uint32_t preempt_exempt_sec;      /* PreemptExemptTime */
@@ -91,6 +95,7 @@ struct core_params {
 	const char *weight_tres;          /* PriorityWeightTRES */
 	uint32_t max_switch_wait_sec;     /* max_switch_wait */
 	bool topo_optional, dragonfly;    /* TopologyParam */
+	uint32_t enforce;                 /* ENFORCE_ */
 };
 
 enum core_event_type {
@@ -107,6 +112,7 @@ enum core_event_type {
 	EV_RESV,            /* scontrol create, update, delete reservation */
 	EV_SCRIPT_DONE,     /* what an FX_SCRIPT asked for has ended */
 	EV_STEPS_DRAIN,     /* answered when the job has no step left; given up as EV_STEP_CREATE is */
+	EV_ACCT,            /* accounts and QOS are these now: all of them */
 	EV_PLAN,            /* spend `budget` placements on the plan; FX_PLAN_MORE when not done */
 };
 
@@ -153,6 +159,7 @@ struct core_event {
 		struct { const char *node; bool responding; } contact; /* the shell's pings: changed */
 		struct { uint32_t job_id, restarts; const char *node; int code; const char *detail; bool drain; } launch;
 		struct { uint32_t budget; } plan;
+		const Pb__AcctSnapshot *acct;
 		struct { uint32_t job_id, restarts; bool epilog; int status; } script;     /* status: 0 it went well */
 	};
 };

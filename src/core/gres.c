@@ -92,48 +92,67 @@ static void add_wants(const struct core *c, struct tres_sum *t, const struct wan
 /* AccountingStorageTRES decides whether types are named. */
 static bool typed(const struct core *c) { return c->params.tres_extra && strstr(c->params.tres_extra, ":"); }
 
+static void sum_request(const struct core *c, const struct shape *s, struct tres_sum *t)
+{
+	t->node = s->min_nodes;
+	t->cpu = (uint64_t)s->tasks * s->cpus_per_task;
+	if (t->cpu < s->min_nodes)
+		t->cpu = s->min_nodes;
+	add_wants(c, t, &s->job, 1);
+	add_wants(c, t, &s->node, s->min_nodes);
+	add_wants(c, t, &s->task, s->tasks);
+	add_wants(c, t, &s->socket, (uint64_t)s->min_nodes * (s->sockets ? s->sockets : 1));
+	uint64_t gpus = 0;
+	for (size_t i = 0; i < t->gres_n; i++)
+		if (!strcmp(t->gres[i].name, "gpu"))
+			gpus += t->gres[i].count;
+	if (s->cpus_per_gpu && gpus * s->cpus_per_gpu > t->cpu)
+		t->cpu = gpus * s->cpus_per_gpu;
+	t->billing = t->cpu;
+	if (s->mem_per_gpu)
+		t->mem_mb = s->mem_per_gpu * gpus;
+	else if (s->mem_cpu)
+		t->mem_mb = s->mem_cpu * t->cpu;
+	else
+		t->mem_mb = s->mem_node * s->min_nodes;
+}
+
+static void sum_node(const struct core *c, const struct alloc *a, uint32_t i, struct tres_sum *t)
+{
+	const struct core_node *n = c->node[a->on[i].node];
+	const uint64_t *counts = a->words + a->on[i].bits + n->cpu_words + n->dev_words;
+	t->node++;
+	t->cpu += a->on[i].cpus;
+	t->billing = t->cpu;
+	t->mem_mb += a->on[i].mem;
+	for (uint32_t g = 0; g < n->gres_n; g++)
+		if (counts[g])
+			tres_add_gres(t, atom_text(c, n->gres[g].name), n->gres[g].type ? atom_text(c, n->gres[g].type) : "", counts[g]);
+}
+
+void tres_sum(const struct core *c, const struct shape *s, const struct alloc *a, uint32_t at, struct tres_sum *ret)
+{
+	*ret = (struct tres_sum){ 0 };
+	if (!a)
+		sum_request(c, s, ret);
+	for (uint32_t i = 0; a && i < a->n; i++)
+		if (at == UINT32_MAX || at == i)
+			sum_node(c, a, i, ret);
+}
+
 char *tres_of_request(const struct core *c, const struct shape *s)
 {
-	struct tres_sum t = { .node = s->min_nodes };
-	t.cpu = (uint64_t)s->tasks * s->cpus_per_task;
-	if (t.cpu < s->min_nodes)
-		t.cpu = s->min_nodes;
-	add_wants(c, &t, &s->job, 1);
-	add_wants(c, &t, &s->node, s->min_nodes);
-	add_wants(c, &t, &s->task, s->tasks);
-	add_wants(c, &t, &s->socket, (uint64_t)s->min_nodes * (s->sockets ? s->sockets : 1));
-	uint64_t gpus = 0;
-	for (size_t i = 0; i < t.gres_n; i++)
-		if (!strcmp(t.gres[i].name, "gpu"))
-			gpus += t.gres[i].count;
-	if (s->cpus_per_gpu && gpus * s->cpus_per_gpu > t.cpu)
-		t.cpu = gpus * s->cpus_per_gpu;
-	t.billing = t.cpu;
-	if (s->mem_per_gpu)
-		t.mem_mb = s->mem_per_gpu * gpus;
-	else if (s->mem_cpu)
-		t.mem_mb = s->mem_cpu * t.cpu;
-	else
-		t.mem_mb = s->mem_node * s->min_nodes;
+	struct tres_sum t;
+	tres_sum(c, s, NULL, 0, &t);
 	return tres_format(&t, typed(c));
 }
 
 char *tres_of_alloc(const struct core *c, const struct core_job *j)
 {
-	struct tres_sum t = { 0 };
-	const struct alloc *a = j->alloc;
-	if (!a)
+	struct tres_sum t;
+	if (!j->alloc)
 		return NULL;
-	t.node = a->n;
-	t.cpu = t.billing = a->cpus;
-	for (uint32_t i = 0; i < a->n; i++) {
-		const struct core_node *n = c->node[a->on[i].node];
-		const uint64_t *counts = a->words + a->on[i].bits + n->cpu_words + n->dev_words;
-		t.mem_mb += a->on[i].mem;
-		for (uint32_t g = 0; g < n->gres_n; g++)
-			if (counts[g])
-				tres_add_gres(&t, atom_text(c, n->gres[g].name), n->gres[g].type ? atom_text(c, n->gres[g].type) : "", counts[g]);
-	}
+	tres_sum(c, j->shape, j->alloc, UINT32_MAX, &t);
 	return tres_format(&t, typed(c));
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/state.h"
 
 struct core_job *job_find(const struct core *c, uint32_t id)
@@ -62,6 +63,7 @@ static void job_free(struct core_job *j)
 		free(x->why);
 		free(x->causes);
 		free(x->preempted_by);
+		acct_counted_free(x->counted);
 		free(x->lic);
 		free(x->lic_was);
 		free(x->fail_node);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/reserve.h"
 
 #define LAUNCH_RETRIES 5       /* where MaxBatchRequeue is not said */
@@ -60,6 +61,7 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 	assert(j->state == PB__JOB_STATE__PENDING && !j->alloc && !j->epilog_ctld);
 	queue_remove(c, j);
 	promise_drop(c, j);
+	acct_check_start(c, j, p, a);
 	j->alloc = a;
 	gang_mark(c, a);
 	for (uint32_t i = 0; i < a->n; i++)
@@ -91,6 +93,7 @@ void job_start(struct core *c, struct core_job *j, struct core_part *p, struct a
 	j->gang_turn = 0;
 	resv_job_started(c, j);
 	license_take(c, j);
+	acct_count(c, j);
 	job_set_limit_timer(c, j);
 	array_running(c, j, 1);
 	mail_began(c, j);
@@ -237,6 +240,7 @@ static void steps_and_counters(struct core *c, struct core_job *j)
 	step_finish_all(c, j);
 	configure_stop(j);
 	license_return(c, j);
+	acct_uncount(c, j);
 	resv_job_left(c, j);
 	array_running(c, j, -1);
 	j->kill_ms = j->lost_ms = 0;
@@ -706,6 +710,7 @@ void life_restored(struct core *c, struct core_job *j)
 			j->end = end;
 		array_running(c, j, 1);
 		license_restore(c, j);
+		acct_count(c, j);
 		if (j->flags & JOBF_CONFIGURING)
 			configure_begin(c, j);
 		else
@@ -715,6 +720,7 @@ void life_restored(struct core *c, struct core_job *j)
 	} else if (j->state == PB__JOB_STATE__SUSPENDED) {
 		array_running(c, j, 1);
 		license_restore(c, j);
+		acct_count(c, j);
 	} else if (job_state_is_final(j->state)) {
 		predict_learn(c, j);
 		if (!j->alloc)

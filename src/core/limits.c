@@ -3,6 +3,7 @@
  * part of the job's shape. */
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/reserve.h"
 
 /* Is `word` in the comma list? "ALL", absent and empty lists hold everything. */
@@ -39,7 +40,7 @@ bool part_group_allowed(const Pb__PartitionRecord *p, const struct core_caller *
 	return false;
 }
 
-static uint32_t time_of(const struct core *c, const Pb__JobDesc *d, const struct core_part *p)
+static uint32_t time_of(struct core *c, const Pb__JobDesc *d, const struct core_part *p, uint32_t user)
 {
 	if (d->has_time_limit_min)
 		return d->time_limit_min;
@@ -47,6 +48,9 @@ static uint32_t time_of(const struct core *c, const Pb__JobDesc *d, const struct
 		return p->default_time_min;
 	if (d->has_deadline && d->deadline > now_sec(c)) /* the room until then */
 		return (uint32_t)((d->deadline - now_sec(c)) / 60 ? (d->deadline - now_sec(c)) / 60 : 1);
+	uint32_t wall = acct_default_minutes(c, user, d);
+	if (wall && (!p || wall < p->max_time_min))
+		return wall;
 	if (c->params.def_time_limit_min)
 		return c->params.def_time_limit_min;
 	return p ? p->max_time_min : TIME_INFINITE;
@@ -60,9 +64,10 @@ uint32_t part_reason(const struct core *c, const struct core_part *p, const stru
 		return REASON_ACCOUNT_NOT_ALLOWED;
 	if (!list_has(r->allow_qos, d->qos, true) || list_has(r->deny_qos, d->qos, false))
 		return REASON_QOS_NOT_ALLOWED;
-	if (time_min > p->max_time_min)
+	uint32_t over = acct_qos_flags((struct core *)c, d->qos); /* its own limits instead of these */
+	if (time_min > p->max_time_min && !(over & QOSF_PART_TIME_LIMIT))
 		return REASON_PARTITION_TIME_LIMIT;
-	if (s->min_nodes > p->max_nodes || s->max_nodes < p->min_nodes)
+	if ((s->min_nodes > p->max_nodes && !(over & QOSF_PART_MAX_NODES)) || (s->max_nodes < p->min_nodes && !(over & QOSF_PART_MIN_NODES)))
 		return REASON_PARTITION_NODE_LIMIT;
 	if (max_node && (s->mem_node > max_node || (uint64_t)s->mem_cpu * s->cpus_per_task > max_node))
 		return REASON_MAX_MEM_PER_LIMIT;
@@ -78,8 +83,9 @@ int job_reshape(struct core *c, struct core_job *j, const Pb__JobDesc *d, struct
 	int r = submit_partitions(c, d, part, &n, err);
 	if (r < 0)
 		return r;
+
 	k.has_time_limit_min = true;
-	k.time_limit_min = time_of(c, d, part[0]);
+	k.time_limit_min = time_of(c, d, part[0], j->user);
 	char *resv = k.reservation = resv_key(c, j, &k);
 	if ((r = shape_make(c, &k, j->uid, mask, &s, err)) < 0) {
 		free(resv);
@@ -110,8 +116,11 @@ int job_reshape(struct core *c, struct core_job *j, const Pb__JobDesc *d, struct
 	queue_remove(c, j);
 	if (j->shape)
 		shape_unref(c, j->shape);
+	acct_uncount(c, j);
+	acct_bind(c, j, d);
 	j->shape = s;
 	j->time_min = k.time_limit_min;
+	acct_count(c, j);
 	sweep_end_moved(c, j);
 	return 0;
 }

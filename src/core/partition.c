@@ -3,6 +3,7 @@
  * the middle of an update changes nothing. */
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/reserve.h"
 
 /* "NO", "EXCLUSIVE", "YES:4", "FORCE:4"; without a count 4, as the manual says. */
@@ -37,6 +38,7 @@ void part_load(struct core *c, struct core_part *p, const Pb__PartitionRecord *r
 	p->topo_only = r->exclusive && !strcasecmp(r->exclusive, "TOPO");
 	p->topo = topology_find(c, r->topology);
 	p->lln = r->lln;
+	p->qos = acct_qos(c, r->qos);
 	p->max_node_cpus = r->has_max_cpus_per_node && r->max_cpus_per_node ? r->max_cpus_per_node : UINT32_MAX;
 	p->max_socket_cpus = r->has_max_cpus_per_socket && r->max_cpus_per_socket ? r->max_cpus_per_socket : UINT32_MAX;
 	share_load(p, r->oversubscribe ? r->oversubscribe : "NO");

@@ -3,6 +3,7 @@
  * them (alloc_build, inside.c). Nothing here changes state. */
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/reserve.h"
 
 void avail_full(const struct core_node *n, struct avail *a)
@@ -280,7 +281,7 @@ struct alloc *place_part(struct core *c, struct core_job *j, uint32_t minutes, c
 	struct shape *s = j->shape;
 	struct core_part *p = s->part[at];
 	struct fit *f;
-	if (!p || !s->able[at] || !(s->part_mask & 1u << at) || (p->state != PART_UP && p->state != PART_DRAIN))
+	if (!p || !s->able[at] || !(s->part_mask & 1u << at) || (p->state != PART_UP && p->state != PART_DRAIN) || !acct_part_open(c, j, p))
 		return NULL;
 	bitset_assign(c->scratch, s->able[at]);
 	bitset_and(c->scratch, c->up);

@@ -10,6 +10,7 @@
  * when something got free or went; else only shapes that are dirty (a new job) are tried against the promises there are. */
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/state.h"
 
 struct line { struct shape **s; uint32_t n; };
@@ -147,6 +148,15 @@ static void promises_renew(struct core *c)
 static void promise_lost(struct core *c, struct core_job *j) { (void)promise_make(c, j->shape, j, PLAN_ALONE); }
 
 /* Starts it if there is room beside all promises to jobs before it; --time-min: for a shorter time if need be. */
+/* A limit is in the way of its start. */
+static bool limited(struct core *c, struct core_job *j, const struct core_part *p, const struct alloc *a)
+{
+	struct acct_hit hit;
+	bool yes = acct_stops(c, j, p, a, &hit);
+	j->shape->limited = (uint8_t)(yes ? hit.reason : REASON_NONE);
+	return yes;
+}
+
 static bool start_if_room(struct core *c, struct core_job *j)
 {
 	struct core_part *p = NULL;
@@ -154,6 +164,8 @@ static bool start_if_room(struct core *c, struct core_job *j)
 	bool may = true, passes = false;
 	for (uint32_t i = 0; i < c->promise_n && !passes; i++)
 		passes = job_before(c->promises[i]->job, j);
+	if (limited(c, j, NULL, NULL))
+		return false;
 	struct alloc *a = place_now(c, j, minutes, &p);
 	if (!a && j->shape->least_min)
 		a = sched_place_shorter(c, j->shape, j, &p, &unused, &may, &minutes);
@@ -161,6 +173,10 @@ static bool start_if_room(struct core *c, struct core_job *j)
 		a = preempt_over(c, j, minutes, &p);
 	if (!a)
 		return false;
+	if (limited(c, j, p, a)) {
+		alloc_free(a);
+		return false;
+	}
 	struct core_job *t = array_split(c, j);
 	t->backfilled = passes;
 	c->backfilled += passes;

@@ -1,5 +1,5 @@
 /* preempt.c - a job of a higher partition takes the place of running ones: whom, when, and how they end
- * PreemptType=preempt/partition_prio: jobs of partitions with a lower PriorityTier give way. First those that need only be suspended (PreemptMode=SUSPEND): the one
+ * PreemptType=preempt/partition_prio: jobs of partitions with a lower PriorityTier give way; preempt/qos: jobs of a QOS that the other's names. First those that need only be suspended (PreemptMode=SUSPEND): the one
  * that waits is placed on their CPUs at once (preempt_over), and gang.c stops them; they keep memory and devices. Where that is not
  * enough others end. Those are chosen so that few are lost: one alone if one is enough, else from the lowest tier, the smallest and the youngest
  * on, and none that the start does not need. Whether enough would be free is asked of the same placement as everything else, with the
@@ -8,6 +8,7 @@
  * place even so takes no others for a while (preempt_next): else the same jobs would be started and ended for ever. */
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/reserve.h"
 
 #define SINGLES_MAX 32
@@ -30,12 +31,42 @@ enum preempt_mode preempt_mode(const struct core *c, const struct core_part *p)
 
 static const struct core_part *part_of(const struct core *c, const struct core_job *j) { return j->part < c->part_n ? c->part[j->part] : NULL; }
 
-bool preempt_lends(const struct core *c, const struct core_job *j) { return part_of(c, j) && preempt_mode(c, part_of(c, j)) == PREEMPT_SUSPEND; }
+/* What happens to this one: as its partition says, with preempt/qos its QOS. */
+static enum preempt_mode mode_of(const struct core *c, const struct core_job *j)
+{
+	const char *m = j->qos ? j->qos->m->preempt_mode : NULL;
+	if (!c->params.preempt_qos)
+		return part_of(c, j) ? preempt_mode(c, part_of(c, j)) : PREEMPT_OFF;
+	if (!m || !m[0] || str_eq_nocase(m, "cluster") || str_eq_nocase(m, "WITHIN"))
+		return (enum preempt_mode)c->params.preempt_mode;
+	return strcasestr(m, "OFF") ? PREEMPT_OFF : strcasestr(m, "REQUEUE") ? PREEMPT_REQUEUE : PREEMPT_CANCEL;
+}
 
-/* Suspended ones first: they lose nothing more. Lowest tier, then the smallest, then the youngest. */
+static uint32_t grace_of(const struct core *c, const struct core_job *j)
+{
+	const struct core_part *p = part_of(c, j);
+	if (c->params.preempt_qos)
+		return j->qos ? j->qos->m->grace_sec : 0;
+	return p && p->rec->has_grace_time_sec ? p->rec->grace_time_sec : 0;
+}
+
+/* preempt/qos: its QOS names that of the other; or both have the same, with WITHIN, and it has the higher priority. */
+static bool qos_above(const struct core *c, const struct core_job *by, const struct core_job *j)
+{
+	const char *m = j->qos ? j->qos->m->preempt_mode : NULL;
+	bool within = c->params.preempt_within || (m && strcasestr(m, "WITHIN"));
+	return acct_preempts(by, j) || (within && by->qos && by->qos == j->qos && job_priority(c, j) < job_priority(c, by));
+}
+
+bool preempt_lends(const struct core *c, const struct core_job *j) { return part_of(c, j) && mode_of(c, j) == PREEMPT_SUSPEND; }
+
+/* Of the lowest first: the priority of its QOS, or the tier of its partition. */
+static uint32_t rank_of(const struct core *c, const struct core_job *j) { return c->params.preempt_qos ? j->qos ? j->qos->m->priority : 0 : part_of(c, j)->tier; }
+
+/* Suspended ones first: they lose nothing more. Lowest rank, then the smallest, then the youngest. */
 static bool first_to_go(const struct core *c, const struct core_job *a, const struct core_job *b)
 {
-	uint32_t x = part_of(c, a)->tier, y = part_of(c, b)->tier;
+	uint32_t x = rank_of(c, a), y = rank_of(c, b);
 	if (a->yields != b->yields)
 		return a->yields;
 	if (c->params.preempt_youngest && a->start != b->start)
@@ -62,7 +93,7 @@ static bool gives_way(const struct core *c, const struct core_job *j, const stru
 {
 	const struct core_part *p = part_of(c, j);
 	bool live = j->state == PB__JOB_STATE__RUNNING || (j->state == PB__JOB_STATE__SUSPENDED && j->yields);
-	if (!live || j->preempt_at || !p || p->tier >= tier || preempt_mode(c, p) == PREEMPT_OFF || preempt_lends(c, j) != over)
+	if (!live || j->preempt_at || !p || (c->params.preempt_qos ? !qos_above(c, by, j) : p->tier >= tier) || mode_of(c, j) == PREEMPT_OFF || preempt_lends(c, j) != over)
 		return false;
 	if (over && (j->het || j->flags & JOBF_CONFIGURING || j->launching))
 		return false;
@@ -70,7 +101,8 @@ static bool gives_way(const struct core *c, const struct core_job *j, const stru
 		return false;
 	if (c->params.preempt_exempt_priority && job_priority(c, j) >= c->params.preempt_exempt_priority)
 		return false;
-	uint64_t eligible = ((uint64_t)j->start + c->params.preempt_exempt_sec) * 1000;
+	uint32_t exempt = j->qos && j->qos->m->has_exempt_sec ? j->qos->m->exempt_sec : c->params.preempt_exempt_sec;
+	uint64_t eligible = ((uint64_t)j->start + exempt) * 1000;
 	if (eligible <= c->now_ms)
 		return true;
 	*ret_ms = eligible < *ret_ms ? eligible : *ret_ms;
@@ -215,7 +247,7 @@ static void warn(struct core *c, struct core_job *j)
 static void begin(struct core *c, struct core_job *j, const struct core_job *by)
 {
 	const struct core_part *p = part_of(c, j);
-	uint32_t grace = p->rec->has_grace_time_sec ? p->rec->grace_time_sec : 0;
+	uint32_t grace = grace_of(c, j);
 	char id[40], other[40];
 	j->doomed = false;
 	free(job_x(j)->preempted_by);
@@ -226,7 +258,7 @@ static void begin(struct core *c, struct core_job *j, const struct core_job *by)
 	for (uint32_t i = 0; i < j->alloc->n; i++) /* they are free sooner than the plan believed */
 		sched_gained(c, c->node[j->alloc->on[i].node]->index);
 	fx_log(c, LOG_L_INFO, "job %s of partition %s gives way to job %s (%s, %u s of grace)", job_id_text(j, id, sizeof id), p->rec->name, job_id_text(by, other, sizeof other),
-	       preempt_mode(c, p) == PREEMPT_REQUEUE && j->batch && j->requeue ? "requeued" : "cancelled", grace);
+	       mode_of(c, j) == PREEMPT_REQUEUE && j->batch && j->requeue ? "requeued" : "cancelled", grace);
 	c->preempted++;
 	if (!grace) {
 		if (c->params.preempt_user_signal)
@@ -241,12 +273,12 @@ static void begin(struct core *c, struct core_job *j, const struct core_job *by)
 /* Its time is over, or it ended within its grace, for whatever reason. */
 void preempt_finish(struct core *c, struct core_job *j)
 {
-	const struct core_part *p = part_of(c, j);
+	enum preempt_mode mode = mode_of(c, j);
 	j = het_first(c, j); /* all components go together */
 	struct job_extra *x = job_x(j);
 	xstr_set(&x->why, "DUE TO PREEMPTION");
 	x->end_reason = REASON_PREEMPTED;
-	if (j->batch && j->requeue && p && preempt_mode(c, p) == PREEMPT_REQUEUE)
+	if (j->batch && j->requeue && mode == PREEMPT_REQUEUE)
 		job_requeue(c, j, false, 0, c->params.preempt_requeue_sec);
 	else
 		job_end(c, j, PB__JOB_STATE__PREEMPTED, 0);
@@ -358,6 +390,8 @@ static bool waits_for_places(const struct core *c, const struct core_job *j) { r
 /* A head that found no room: others make room for it, now or after their grace. True: they do. */
 bool preempt_try(struct core *c, struct core_job *j)
 {
+	if (j->shape->limited)
+		return false;
 	struct shape *s = j->shape;
 	struct victims v = { .retry_ms = UINT64_MAX }, lenders = { .retry_ms = UINT64_MAX, .over = true };
 	bool done = false;

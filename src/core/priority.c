@@ -1,9 +1,10 @@
 /* priority.c - a job's priority, factor by factor
  * priority/multifactor: site + sum of weight x factor - nice. Only age moves with time, and for all alike, so the order of the queue needs the rest alone
- * (queue.c). Association, QOS and fair-share factors are 0 as in the reference without accounts. A job in several partitions has a priority in each; the
+ * (queue.c). The fair-share factor is 0 yet. A job in several partitions has a priority in each; the
  * queue orders it by the highest. priority/basic: as given at submission, less nice. */
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/priority.h"
 
 static uint32_t max_age(const struct core *c) { return c->params.max_age_sec ? c->params.max_age_sec : 7 * 86400; }
@@ -104,6 +105,8 @@ void prio_of(const struct core *c, const struct core_job *j, const struct core_p
 	ret->norm[PRIO_AGE] = q->weight_age ? age_factor(c, j) : 0;
 	ret->norm[PRIO_SIZE] = q->weight_job_size ? size_factor(c, j) : 0;
 	ret->norm[PRIO_PART] = q->weight_partition ? part_factor(c, p) : 0;
+	ret->norm[PRIO_QOS] = q->weight_qos ? acct_qos_factor(c, j) : 0;
+	ret->norm[PRIO_ASSOC] = q->weight_assoc ? acct_assoc_factor(c, j) : 0;
 	tres_factors(c, j, p, ret);
 	ret->total = (double)j->site - j->nice;
 	for (int i = 0; i < PRIO_FACTORS; i++)

@@ -4,6 +4,7 @@
  * by (static part * max age - weight * eligible time) never changes by itself. */
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/priority.h"
 #include "core/reserve.h"
 
@@ -50,9 +51,13 @@ void queue_remove(struct core *c, struct core_job *j)
 	if (head)
 		s->tried = false;
 	if (!s->queue.count) {
+		if (s->parked) {
+			acct_unpark(c, s);
+			return;
+		}
 		tree_remove(&c->shapes_active, &s->anode);
 		sched_forget(c, s);
-	} else if (head)
+	} else if (head && !s->parked)
 		sched_shape(c, s);
 }
 
@@ -62,6 +67,8 @@ void queue_insert(struct core *c, struct core_job *j)
 	shape_refresh(c, s);
 	queue_key(c, j);
 	tree_insert(&s->queue, &j->qnode, j->id, job_cmp);
+	if (s->parked)
+		return;
 	if (!s->anode.in)
 		tree_insert(&c->shapes_active, &s->anode, s->seq, shape_cmp);
 	sweep_inserted(c, s, j);
@@ -69,6 +76,15 @@ void queue_insert(struct core *c, struct core_job *j)
 		s->tried = false;
 		sched_shape(c, s);
 	}
+}
+
+void queue_wake(struct core *c, struct shape *s)
+{
+	tree_insert(&c->shapes_active, &s->anode, s->seq, shape_cmp);
+	for (struct tree_node *n = tree_first(&s->queue); n; n = tree_next(n))
+		sweep_inserted(c, s, (struct core_job *)((char *)n - offsetof(struct core_job, qnode)));
+	s->tried = false;
+	sched_shape(c, s);
 }
 
 /* No partition would let it start, whatever room there is? */
@@ -131,7 +147,7 @@ static uint32_t wait_for(struct core *c, struct core_job *j)
 	if (array_at_limit(j))
 		return REASON_ARRAY_TASK_LIMIT;
 	shape_refresh(c, j->shape);
-	if ((r = wait_partition(c, j)) || (r = wait_possible(c, j->shape)) || (r = resv_wait(c, j)))
+	if ((r = acct_wait(c, j)) || (r = wait_partition(c, j)) || (r = wait_possible(c, j->shape)) || (r = resv_wait(c, j)))
 		return r;
 	return REASON_NONE;
 }

@@ -122,6 +122,8 @@ static uint32_t shown_reason(const struct core *c, const struct core_job *j)
 		return j->x ? j->x->end_reason : REASON_NONE;
 	if (j->wait)
 		return j->wait;
+	if (j->shape->limited)
+		return j->shape->limited;
 	if (j->shown)
 		return j->shown;
 	if (j->shape->lic_short)

@@ -4,6 +4,7 @@
  * counted in tries, looks at nodes and promises; what is left over stays dirty and FX_PLAN_MORE asks to go on. */
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/reserve.h"
 
 static struct core_job *head(const struct shape *s)
@@ -385,6 +386,16 @@ static struct alloc *place_over(struct core *c, struct shape *s, struct core_job
 	return *ret_may ? preempt_over(c, j, j->time_min, ret_part) : NULL;
 }
 
+/* A limit of its QOS or association is in the way (with what it would get): it and all like it wait for that. */
+static bool head_limited(struct core *c, struct shape *s, const struct core_job *j, const struct core_part *p, const struct alloc *a)
+{
+	struct acct_hit hit;
+	if (!acct_stops(c, j, p, a, &hit))
+		return false;
+	acct_park(c, s, hit.reason);
+	return true;
+}
+
 void sched_run(struct core *c, uint32_t budget)
 {
 	int64_t depth = 0, queue;
@@ -396,6 +407,7 @@ void sched_run(struct core *c, uint32_t budget)
 		return;
 	}
 	license_wake(c);
+	acct_wake(c);
 	heap_fill(c);
 	queue = c->queue_n;
 	for (; c->heap_n && budget; depth++) {
@@ -405,6 +417,8 @@ void sched_run(struct core *c, uint32_t budget)
 		bool may = true;
 		uint32_t minutes = j->time_min;
 		s->lic_short = false;
+		if (head_limited(c, s, j, NULL, NULL))
+			continue;
 		if (!c->params.backfill && !license_room(c, &s->lic)) {
 			head_unlicensed(c, s, j);
 			continue;
@@ -415,6 +429,10 @@ void sched_run(struct core *c, uint32_t budget)
 			a = sched_place_shorter(c, s, j, &p, &budget, &may, &minutes);
 		if (!a && may && licensed && c->params.preempt)
 			a = place_over(c, s, j, &p, &budget, &may);
+		if (a && head_limited(c, s, j, p, a)) {
+			alloc_free(a);
+			continue;
+		}
 		if (a) {
 			start_head(c, s, j, p, a, minutes);
 			continue;

@@ -3,7 +3,7 @@
  * limits leave open. A user's sweep or an array is one shape, however many jobs: it is tested once, not once a job. */
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/acct.h"
 
 #define KEY_FIELDS(X) X(min_nodes) X(max_nodes) X(num_tasks) X(cpus_per_task) X(ntasks_per_node) X(ntasks_per_socket) X(ntasks_per_core) \
 	X(min_cpus_node) X(sockets_per_node) X(cores_per_socket) X(threads_per_core) X(mem_per_node) X(mem_per_cpu) X(tmp_disk) \
@@ -37,6 +37,11 @@ static uint8_t *key_make(const struct core *c, const Pb__JobDesc *d, uint32_t ui
 	KEY_STRINGS(COPY)
 #undef COPY
 	k.reservation = d->reservation;
+	if (c->acct && c->acct->limited && d->account) { /* limits are the same for all that share it */
+		k.account = d->account;
+		k.qos = d->qos;
+		last[1] = uid;
+	}
 	size_t len = pb__job_desc__get_packed_size(&k);
 	uint8_t *buf = xmalloc(len + sizeof last);
 	pb__job_desc__pack(&k, buf);
@@ -258,6 +263,7 @@ static struct need *need_make(struct core *c, const Pb__JobDesc *d, uint32_t uid
 	uint32_t len;
 	k.has_num_tasks = least != 1;
 	k.num_tasks = least;
+	k.account = NULL;
 	k.has_min_nodes = k.has_max_nodes = k.has_contiguous = k.has_spread_job = k.has_use_min_nodes = k.has_time_min_min = k.has_switches = k.has_switches_wait_sec = k.has_segment = k.has_consolidate_segments = k.has_spread_segments = false;
 	uint8_t *key = key_make(c, &k, uid, part_mask, &len);
 	HASH_FIND(hh, c->needs, key, len, e);

@@ -151,6 +151,7 @@ struct core_part {
 	uint32_t max_node_cpus, max_socket_cpus; /* for all its jobs together; UINT32_MAX: any */
 	char *tres;                 /* what it has, as text; of config_gen tres_gen */
 	uint64_t tres_gen;
+	struct acct_qos *qos;       /* its QOS; NULL: none */
 	struct shape *blocker;      /* its head is the first that waits for room here */
 	uint32_t reserved;          /* jobs that policy.c made a promise to */
 	const struct core_job *reserve_last; /* the last of them in the queue */
@@ -210,6 +211,8 @@ struct shape {
 	/* queue: jobs that could start */
 	struct tree queue;          /* of core_job.qnode, best first */
 	struct tree_node anode;     /* in core.shapes_active while queue is not empty */
+	bool parked;                /* a limit holds its jobs back: not in core.shapes_active (acct_limit.c) */
+	uint8_t limited;            /* REASON_* of that */
 	bool dirty;                 /* something changed that could let its head start */
 	uint64_t gap_ms;            /* of the last search: there were nodes enough, but not at one time up to this one; 0: no matter */
 	bool tried;                 /* its head was looked at since it became head */
@@ -275,6 +278,7 @@ struct job_extra {              /* what few jobs have */
 	char *why, *fail_node, *dependency, *dep_left, *comment_sys, *wait_text;
 	char *resv;                 /* name of the reservation it runs or ran in */
 	char *preempted_by;         /* "job 7 (alice, partition high)" */
+	struct acct_counted *counted; /* what limits count of it (acct.h) */
 	struct lic_want *lic;       /* licenses it holds */
 	uint32_t lic_n;
 	char *lic_was;              /* those it held */
@@ -342,6 +346,8 @@ struct core_job {
 	uint64_t switch_ms;         /* since when it could run, but on more switches than --switches says; 0: never yet */
 	uint64_t resv_end;          /* seconds: it ends then (and ResvOverRun later the job); 0: no matter */
 	uint64_t immediate_until_ms; /* -I: given up when still pending then */
+	struct acct_assoc *assoc;   /* NULL: none */
+	struct acct_qos *qos;
 	struct shape *shape;
 	struct tree_node qnode;     /* in shape->queue */
 	uint32_t no_plan;           /* the sweep that could not plan it */
@@ -430,6 +436,7 @@ struct core {
 	bool topo_short;            /* the last search for nodes had enough, but not where the network wants them */
 	struct core_part **part;
 	uint32_t part_n;
+	struct acct *acct;          /* accounts and QOS; NULL: none are known */
 	struct resv **resv;         /* reservations, by id */
 	uint32_t resv_n, resv_last_id;
 	uint64_t resv_gen;
@@ -727,6 +734,7 @@ void queue_update(struct core *c, struct core_job *j);         /* puts the job w
 void queue_remove(struct core *c, struct core_job *j);
 bool queue_wait(struct core *c, struct core_job *j);           /* looks what holds it back; true: nothing but room is missing */
 void queue_insert(struct core *c, struct core_job *j);
+void queue_wake(struct core *c, struct shape *s);              /* it may be looked at again (it was parked) */
 void queue_key(const struct core *c, struct core_job *j);
 bool job_before(const struct core_job *a, const struct core_job *b);
 uint32_t job_priority(const struct core *c, const struct core_job *j); /* priority.c */
@@ -976,6 +984,8 @@ int wants_parse(struct core *c, const char *text, struct wants *ret, struct erro
 int wants_task(struct core *c, const char *text, struct wants *ret, uint32_t *cpus, struct error *err);
 bool wants_match(const struct want *w, const struct node_gres *g);
 uint32_t wants_free(const struct core *c, const struct core_node *n, const struct avail *a, const struct want *w);
+/* Of an allocation (at: of one node of it, UINT32_MAX: all), or of a request (a NULL) the least it can come to. */
+void tres_sum(const struct core *c, const struct shape *s, const struct alloc *a, uint32_t at, struct tres_sum *ret);
 char *tres_of_request(const struct core *c, const struct shape *s);
 char *tres_of_alloc(const struct core *c, const struct core_job *j);
 char *tres_of_node(const struct core *c, const struct core_node *n, bool alloc);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/reserve.h"
 #include "model/usage.h"
 
@@ -506,6 +507,8 @@ static int submit_check(struct core *c, const struct core_event *ev, Pb__JobDesc
 	if (r >= 0)
 		r = submit_defaults(c, d, fx_arena(c), err);
 	if (r >= 0)
+		r = acct_submit(c, &ev->by, d, fx_arena(c), err);
+	if (r >= 0)
 		r = check_partitions(c, ev, d, err);
 	if (r >= 0 && d->array && d->array[0] && d->has_het_job_id)
 		r = error_set(err, ESLURM_INVALID_ARRAY, "a heterogeneous job cannot be an array");
@@ -610,6 +613,8 @@ static int submit_make(struct core *c, const struct core_event *ev, Pb__JobDesc 
 		r = check_limits(c, j, err);
 	if (r >= 0 && d->array && d->array[0])
 		r = array_init(c, j, d->array, err);
+	if (r >= 0)
+		r = acct_submit_limits(c, j, err);
 	if (r >= 0 && d->dependency && d->dependency[0])
 		r = depend_set(c, j, d->dependency, err);
 	while (r >= 0 && j->tasks && depend_by_task(j) && !ev->submit.test_only) { /* each task waits for its own counterpart */

@@ -3,6 +3,7 @@
  * place in the queue again. */
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/reserve.h"
 
 enum who { WHO_PEND, WHO_ANY, WHO_OPER };
@@ -329,6 +330,22 @@ static int possible_now(struct core *c, struct core_job *j, struct error *err)
 	return r < 0 ? r : 0;
 }
 
+/* Another account or QOS: may the job's user? */
+static int acct_changed(struct change *ch)
+{
+	struct core_caller by = { .user = atom_text(ch->c, ch->j->user) };
+	Pb__JobDesc k = *ch->d;
+	int r = acct_submit(ch->c, &by, &k, fx_arena(ch->c), ch->err);
+	if (r < 0)
+		return r;
+	if (k.account != ch->d->account)
+		xstr_set(&ch->d->account, k.account);
+	if (k.qos != ch->d->qos)
+		xstr_set(&ch->d->qos, k.qos);
+	ch->reshape = true;
+	return 0;
+}
+
 /* The job as the new request says; on failure as the old one did. */
 static int change_apply(struct change *ch)
 {
@@ -342,6 +359,8 @@ static int change_apply(struct change *ch)
 		if ((r = submit_defaults(c, &k, a, ch->err)) >= 0)
 			xstr_set(&ch->d->partition, k.partition);
 	}
+	if (r >= 0 && (!str_eq(old->account, ch->d->account) || !str_eq(old->qos, ch->d->qos)))
+		r = acct_changed(ch);
 	if (r >= 0 && ch->reshape && j->state == PB__JOB_STATE__PENDING)
 		r = resv_submit_check(c, j, ch->d, ch->err);
 	if (r >= 0 && ch->reshape)

@@ -523,6 +523,7 @@ static void own_conditions(struct why *w)
 	dependencies(w);
 	times(w);
 	array_throttle(w);
+	why_acct(w);
 	licenses(w);
 	partitions(w);
 	if (!w->j->qnode.in || !may_start(w))

@@ -29,6 +29,7 @@ const char *why_minutes(uint32_t min, char *buf, size_t size);
 void why_nodes(struct why *w, uint32_t p);   /* partition p of the job's shape */
 bool why_room(struct why *w, uint32_t p);    /* could it start there at once, promises to others kept? */
 void why_hints(struct why *w);
+void why_acct(struct why *w);                /* why_acct.c */
 /* why_preempt.c */
 void why_preemption(struct why *w);
 void why_yields(struct why *w);

@@ -39,10 +39,22 @@ static uint32_t number_in(const struct conf *c, enum conf_key k, const char *wor
 static uint32_t sched_opt(const struct conf *c, const char *word, uint32_t otherwise) { return number_in(c, CONF_SchedulerParameters, word, otherwise); }
 static uint32_t preempt_opt(const struct conf *c, const char *word, uint32_t otherwise) { return number_in(c, CONF_PreemptParameters, word, otherwise); }
 
+/* Each word implies those before it: qos and limits need associations, safe needs limits. */
+static uint32_t enforce(const struct conf *c)
+{
+	uint32_t e = conf_has(c, CONF_AccountingStorageEnforce, "associations") ? ENFORCE_ASSOC : 0;
+	if (conf_has(c, CONF_AccountingStorageEnforce, "limits"))
+		e |= ENFORCE_ASSOC | ENFORCE_LIMITS;
+	if (conf_has(c, CONF_AccountingStorageEnforce, "qos"))
+		e |= ENFORCE_ASSOC | ENFORCE_QOS;
+	return conf_has(c, CONF_AccountingStorageEnforce, "safe") ? e | ENFORCE_ASSOC | ENFORCE_LIMITS | ENFORCE_SAFE : e;
+}
+
 static void preempt_params(const struct conf *c, struct core_params *p)
 {
 	p->preempt_mode = conf_has(c, CONF_PreemptMode, "SUSPEND") ? PREEMPT_SUSPEND : conf_has(c, CONF_PreemptMode, "REQUEUE") ? PREEMPT_REQUEUE :
 		conf_has(c, CONF_PreemptMode, "CANCEL") ? PREEMPT_CANCEL : PREEMPT_OFF;
+	p->preempt_within = conf_has(c, CONF_PreemptMode, "WITHIN");
 	p->preempt_priority = conf_has(c, CONF_PreemptMode, "PRIORITY");
 	p->preempt_exempt_sec = num_or_0(c, CONF_PreemptExemptTime);
 	p->preempt_exempt_priority = preempt_opt(c, "min_exempt_priority", 0);
@@ -180,7 +192,9 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->max_age_sec = num(c, CONF_PriorityMaxAge);
 	p->favor_small = conf_bool(c, CONF_PriorityFavorSmall);
 	p->config_overrides = conf_has(c, CONF_SlurmdParameters, "config_overrides");
-	p->preempt = conf_str(c, CONF_PreemptType) && str_eq_nocase(conf_str(c, CONF_PreemptType), "preempt/partition_prio");
+	p->preempt_qos = conf_str(c, CONF_PreemptType) && str_eq_nocase(conf_str(c, CONF_PreemptType), "preempt/qos");
+	p->preempt = p->preempt_qos || (conf_str(c, CONF_PreemptType) && str_eq_nocase(conf_str(c, CONF_PreemptType), "preempt/partition_prio"));
+	p->enforce = enforce(c);
 	preempt_params(c, p);
 	p->resv_over_run_min = conf_num(c, CONF_ResvOverRun) >= 65533 ? UINT32_MAX : num(c, CONF_ResvOverRun);
 	p->licenses = conf_str(c, CONF_Licenses);

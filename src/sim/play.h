@@ -41,6 +41,9 @@ void do_zone(struct play *p);
 void zone_forget(struct play *p);
 void do_reserve(struct play *p);
 void expect_resv(struct play *p);
+/* scenario_acct.c */
+void do_qos(struct play *p);
+void do_account(struct play *p);
 /* scenario_topo.c */
 void do_topology(struct play *p);
 void do_unit(struct play *p);

@@ -206,6 +206,8 @@ static void do_partition(struct play *p)
 	r.has_lln = r.lln = has(p, "lln");
 	r.oversubscribe = (char *)opt(p, "oversubscribe");
 	r.allow_accounts = (char *)opt(p, "allowaccounts");
+	r.allow_qos = (char *)opt(p, "allowqos");
+	r.qos = (char *)opt(p, "qos");
 	r.deny_accounts = (char *)opt(p, "denyaccounts");
 	r.allow_groups = (char *)opt(p, "allowgroups");
 	r.preempt_mode = (char *)opt(p, "preemptmode");
@@ -228,12 +230,12 @@ static void do_set(struct play *p)
 		{ "enforce", NULL, &q->enforce_part_limits }, { "slurmd_timeout", NULL, &q->slurmd_timeout_sec }, { "return_to_service", NULL, &q->return_to_service },
 		{ "requeue_delay", NULL, &q->requeue_delay_sec }, { "max_batch_requeue", NULL, &q->max_batch_requeue }, { "max_jobs", NULL, &q->max_job_count }, { "max_array", NULL, &q->max_array_size },
 		{ "overtime", NULL, &q->over_time_limit_min }, { "bf_reserve", NULL, &q->bf_reserve }, { "bf_order", NULL, &q->bf_order }, { "bf_plan_all", &q->bf_plan_all, NULL }, { "place_fragment", &q->place_fragment, NULL },
-		{ "bf_max_job_test", NULL, &q->bf_max_job_test }, { "bf_window", NULL, &q->bf_window_min }, { "bf_resolution", NULL, &q->bf_resolution_sec }, { "resv_over_run", NULL, &q->resv_over_run_min }, { "preempt", &q->preempt, NULL }, { "preempt_priority", &q->preempt_priority, NULL },
+		{ "bf_max_job_test", NULL, &q->bf_max_job_test }, { "bf_window", NULL, &q->bf_window_min }, { "bf_resolution", NULL, &q->bf_resolution_sec }, { "resv_over_run", NULL, &q->resv_over_run_min }, { "preempt", &q->preempt, NULL }, { "preempt_qos", &q->preempt_qos, NULL }, { "preempt_within", &q->preempt_within, NULL }, { "preempt_priority", &q->preempt_priority, NULL },
 		{ "prolog_ctld", &q->prolog_ctld, NULL }, { "epilog_ctld", &q->epilog_ctld, NULL }, { "prolog_alloc", &q->prolog_alloc, NULL }, { "prolog_nohold", &q->prolog_nohold, NULL },
 		{ "prolog_force_requeue", &q->prolog_force_requeue, NULL }, { "prolog_fail_nohold", &q->prolog_fail_nohold, NULL },
 		{ "preempt_mode", NULL, &q->preempt_mode }, { "preempt_exempt", NULL, &q->preempt_exempt_sec }, { "preempt_exempt_priority", NULL, &q->preempt_exempt_priority }, { "preempt_youngest", &q->preempt_youngest, NULL },
 		{ "preempt_user_signal", &q->preempt_user_signal, NULL }, { "preempt_licenses", &q->preempt_licenses, NULL }, { "preempt_requeue", NULL, &q->preempt_requeue_sec }, { "gang", &q->gang, NULL }, { "time_slice", NULL, &q->time_slice_sec },
-	 { "min_job_age", NULL, &q->min_job_age_sec },
+	 { "min_job_age", NULL, &q->min_job_age_sec }, { "acct_enforce", NULL, &q->enforce }, { "weight_qos", NULL, &q->weight_qos }, { "weight_assoc", NULL, &q->weight_assoc },
 		{ "max_switch_wait", NULL, &q->max_switch_wait_sec }, { "topo_optional", &q->topo_optional, NULL }, { "dragonfly", &q->dragonfly, NULL },
 	};
 	for (size_t i = 1; i < p->words; i++) {
@@ -844,6 +846,7 @@ static void do_expect(struct play *p)
 
 static const struct { const char *word; void (*fn)(struct play *p); bool setup; } commands[] = {
 	{ "nodes", do_nodes, true }, { "partition", do_partition, true }, { "set", do_set, true }, { "topology", do_topology, true }, { "switch", do_unit, true }, { "block", do_unit, true },
+	{ "qos", do_qos, true }, { "account", do_account, true },
 	{ "submit", do_submit, false }, { "alloc", do_alloc, false }, { "end", do_end, false }, { "cancel", do_cancel, false },
 	{ "kill", do_kill, false }, { "answers", do_answers, false }, { "register", do_register, false }, { "restart", do_restart, false }, { "reconfigure", do_reconfigure, false },
 	{ "epilog", do_epilog, false }, { "scripts", do_scripts, false }, { "report", do_report, false },

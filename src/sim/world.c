@@ -58,6 +58,8 @@ void world_fini(struct world *w)
 		free(k);
 	}
 	answers_free(w);
+	if (w->acct)
+		pb__acct_snapshot__free_unpacked(w->acct, NULL);
 	free(w->licenses);
 	free(w->tres);
 	while (w->queue) {
@@ -520,6 +522,15 @@ void world_configure(struct world *w)
 	one(w, &ev);
 }
 
+void world_acct(struct world *w)
+{
+	if (!w->started || !w->acct)
+		return;
+	struct core_event ev = world_event(w, EV_ACCT, 0);
+	ev.acct = w->acct;
+	world_step(w, &ev);
+}
+
 void world_start(struct world *w)
 {
 	world_configure(w);
@@ -527,6 +538,7 @@ void world_start(struct world *w)
 		if (w->node[i].alive)
 			world_node_register(w, i, false, 0);
 	w->started = true;
+	world_acct(w);
 }
 
 static int by_id(const void *a, const void *b)
@@ -547,6 +559,12 @@ void world_restart(struct world *w)
 	drop_events(w, NO_NODE - 1);
 	answers_free(w);
 	world_configure(w);
+	if (w->acct) { /* the store keeps them, too */
+		struct core_event ev = world_event(w, EV_ACCT, 0);
+		ev.acct = w->acct;
+		effects_reset(w->fx);
+		core_step(w->core, &ev, w->fx);
+	}
 	for (k = w->kept; k; k = k->hh.next)
 		list[i++] = k;
 	qsort(list, n, sizeof *list, by_id);

@@ -29,6 +29,7 @@ struct world {
 	struct blob *node_kept;
 	struct { uint32_t id; struct blob b; } *resv_kept;
 	size_t resv_kept_n, resv_kept_cap;
+	Pb__AcctSnapshot *acct;               /* accounts and QOS; NULL: none */
 	struct answer *answers;               /* token -> reply */
 	struct str log;
 	char *licenses, *tres;                /* owned, where params point to them */
@@ -57,6 +58,8 @@ struct core_event world_event(struct world *w, enum core_event_type type, uint32
 /* One step and everything that follows at the same moment. */
 void world_step(struct world *w, const struct core_event *ev);
 void world_advance(struct world *w, uint64_t to_ms);
+/* w->acct has changed: the core is told, once it has started. */
+void world_acct(struct world *w);
 /* The reply to a token, or NULL; the world's. */
 const ProtobufCMessage *world_answer(struct world *w, uint64_t token);
 int world_node(const struct world *w, const char *name);

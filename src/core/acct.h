@@ -1,0 +1,81 @@
+/* acct.h - QOS and associations in the core (private): who may use what, and how much of each limit is used
+ *
+ * The tables are one snapshot of slurmdbd's (EV_ACCT), replaced as a whole: then every job looks its own up again and what runs is counted anew.
+ * Limits cost nothing where there are none: core.acct->limited says. Equal jobs of one association and QOS share a shape (its key has both), so a
+ * limit that holds one back holds all of the shape: it is parked, out of the queue's sight, until something of its association or QOS ends. */
+#pragma once
+#include "core/state.h"
+#include "model/limit.h"
+
+enum { ACCT_TRES_MAX = 24, ACCT_LIMITS_MAX = 128 };
+
+struct acct_tally { uint32_t jobs; uint64_t tres[ACCT_TRES_MAX]; uint32_t *on, nodes; }; /* on: jobs on each node, where limits name nodes: one with several counts once */
+struct acct_one { UT_hash_handle hh; uint32_t who; struct acct_tally t; };  /* of a user or account (atom) in a QOS */
+struct acct_qos {
+	UT_hash_handle hh;
+	uint32_t name;              /* atom */
+	const Pb__QosRecord *m;
+	struct acct_tally all;
+	struct acct_one *users, *accounts;
+};
+struct acct_key { uint32_t account, user, part; }; /* atoms; 0: none */
+struct acct_assoc {
+	UT_hash_handle hh;
+	struct acct_key key;
+	const Pb__AssocRecord *m;
+	struct acct_assoc *parent;
+	struct acct_tally all;
+};
+struct acct {
+	Pb__AcctSnapshot *m;
+	struct acct_qos *qos;
+	struct acct_assoc *assoc;
+	uint32_t tres[ACCT_TRES_MAX], tres_n;   /* atoms: resources that some limit names */
+	bool limited;               /* there is a limit at all */
+	bool look;                  /* something ended: parked shapes may go on */
+	struct shape **parked;
+	uint32_t parked_n;
+	size_t parked_cap;
+	uint32_t priority_most;     /* of all QOS; 0: none has one */
+	uint32_t assoc_most;
+};
+/* What a job takes, or would take, of what limits name. */
+struct acct_want { uint32_t jobs, minutes; const struct alloc *alloc; uint64_t tres[ACCT_TRES_MAX], node[ACCT_TRES_MAX]; };
+/* What is counted for a job that has nodes, and where. */
+struct acct_counted { struct acct_assoc *assoc; struct acct_qos *qos, *part_qos; uint32_t user, account; struct acct_want w; uint32_t *on, on_n; };
+/* One limit that holds for a job. */
+struct acct_limit { const Pb__Limit *m; const struct limit_row *row; const struct acct_tally *t; const struct acct_qos *qos; const struct acct_assoc *assoc; };
+/* A limit that is in the way: what is used of it, what the job wants, how much there may be. */
+struct acct_hit { struct acct_limit by; uint64_t used, want; uint32_t reason; bool alone; }; /* alone: whatever others do */
+
+uint32_t acct_limits(const struct core *c, const struct core_job *j, const struct core_part *p, struct acct_limit *ret);
+
+/* acct.c: accounts and QOS */
+struct acct_qos *acct_qos(struct core *c, const char *name);   /* NULL: none of that name */
+void acct_bind(struct core *c, struct core_job *j, const Pb__JobDesc *d); /* looks up what it stands under */
+int acct_submit(struct core *c, const struct core_caller *by, Pb__JobDesc *d, struct arena *a, struct error *err); /* defaults, and may he? */
+uint32_t acct_wait(const struct core *c, const struct core_job *j); /* its account or QOS is not there (any more) */
+uint32_t acct_qos_flags(struct core *c, const char *qos);      /* QOSF_*, where limits are enforced */
+double acct_qos_factor(const struct core *c, const struct core_job *j);
+double acct_assoc_factor(const struct core *c, const struct core_job *j);
+bool acct_preempts(const struct core_job *by, const struct core_job *victim); /* by their QOS */
+void acct_event(struct core *c, const struct core_event *ev);
+void acct_reload(struct core *c, const Pb__AcctSnapshot *m);   /* NULL: the same again, the configuration changed */
+void acct_look_parts(struct core *c);
+void acct_free(struct acct *a);
+/* acct_limit.c */
+bool acct_stops(const struct core *c, const struct core_job *j, const struct core_part *p, const struct alloc *a, struct acct_hit *ret); /* a limit is in the way of its start, there, with that */
+bool acct_part_open(const struct core *c, const struct core_job *j, const struct core_part *p); /* of several: does the QOS of this one let it in? */
+uint32_t acct_why(const struct core *c, const struct core_job *j, struct acct_hit *ret, uint32_t max);
+int acct_submit_limits(const struct core *c, const struct core_job *j, struct error *err);
+uint32_t acct_default_minutes(struct core *c, uint32_t user, const Pb__JobDesc *d);  /* MaxWall is the time limit of who names none; 0: there is none */
+void acct_count(struct core *c, struct core_job *j);           /* it has nodes */
+void acct_uncount(struct core *c, struct core_job *j);
+void acct_counted_free(struct acct_counted *k);
+void acct_park(struct core *c, struct shape *s, uint32_t reason);
+void acct_unpark(struct core *c, struct shape *s);
+void acct_unpark_all(struct core *c);
+void acct_wake(struct core *c);
+void acct_check(const struct core *c);
+void acct_check_start(const struct core *c, const struct core_job *j, const struct core_part *p, const struct alloc *a);
+

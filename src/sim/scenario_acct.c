@@ -1,0 +1,141 @@
+/* scenario_acct.c - the scenario language about QOS, accounts and users: what slurmdbd would send */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "model/limit.h"
+#include "sim/play.h"
+
+static Pb__AcctSnapshot *acct(struct play *p)
+{
+	if (!p->w.acct) {
+		p->w.acct = xcalloc(1, sizeof *p->w.acct);
+		pb__acct_snapshot__init(p->w.acct);
+	}
+	return p->w.acct;
+}
+
+static void strings(char ***list, size_t *n, const char *text)
+{
+	char *copy = xstrdup(text), *at = copy, *w;
+	for (size_t i = 0; i < *n; i++)
+		free((*list)[i]);
+	*n = 0;
+	while ((w = str_next(&at, ",")))
+		if (*w) {
+			*list = xrealloc(*list, (*n + 1) * sizeof **list);
+			(*list)[(*n)++] = xstrdup(w);
+		}
+	free(copy);
+}
+
+/* Any other key is the name of a limit. */
+static void set_limit(struct play *p, struct limit_list *l, const char *key, size_t len, const char *v, bool qos)
+{
+	struct error err = { 0 };
+	const char *tres;
+	const struct limit_row *row = limit_find(key, len, qos, &tres);
+	if (!row || limit_set(l, row, tres, v, &err))
+		fail(p, "%.*s=%s: %s", (int)len, key, v, row ? err.line : "there is no such limit");
+}
+
+static bool is(const char *key, size_t len, const char *name) { return strlen(name) == len && !strncasecmp(key, name, len); }
+
+static Pb__QosRecord *qos_find(struct play *p, const char *name)
+{
+	Pb__AcctSnapshot *m = acct(p);
+	for (size_t i = 0; i < m->n_qos; i++)
+		if (!strcmp(m->qos[i]->name, name))
+			return m->qos[i];
+	Pb__QosRecord *q = xcalloc(1, sizeof *q);
+	pb__qos_record__init(q);
+	q->id = (uint32_t)m->n_qos + 1;
+	q->name = xstrdup(name);
+	m->qos = xrealloc(m->qos, (m->n_qos + 1) * sizeof *m->qos);
+	return m->qos[m->n_qos++] = q;
+}
+
+/* qos NAME [Priority=] [Flags=] [Preempt=a,b] [PreemptMode=] [GraceTime=sec] [MaxJobsPU=2 ...]; gone: it is deleted */
+void do_qos(struct play *p)
+{
+	Pb__QosRecord *q = qos_find(p, word(p, 1));
+	struct limit_list l = { q->limit, q->n_limit };
+	for (size_t i = 2; i < p->words; i++) {
+		const char *w = p->word[i], *eq = strchr(w, '=');
+		size_t len = eq ? (size_t)(eq - w) : strlen(w);
+		if (is(w, len, "gone")) {
+			Pb__AcctSnapshot *m = acct(p);
+			size_t at = 0;
+			while (m->qos[at] != q)
+				at++;
+			memmove(m->qos + at, m->qos + at + 1, (m->n_qos - at - 1) * sizeof *m->qos);
+			m->n_qos--;
+			pb__qos_record__free_unpacked(q, NULL);
+			world_acct(&p->w);
+			return;
+		}
+		if (is(w, len, "Priority"))
+			q->has_priority = true, q->priority = num(p, eq + 1);
+		else if (is(w, len, "Flags"))
+			q->has_flags = !qos_flags_parse(eq + 1, &q->flags, NULL);
+		else if (is(w, len, "Preempt"))
+			strings(&q->preempt, &q->n_preempt, eq + 1);
+		else if (is(w, len, "PreemptMode"))
+			xstr_set(&q->preempt_mode, eq + 1);
+		else if (is(w, len, "GraceTime"))
+			q->has_grace_sec = true, q->grace_sec = num(p, eq + 1);
+		else if (is(w, len, "PreemptExemptTime"))
+			q->has_exempt_sec = true, q->exempt_sec = num(p, eq + 1);
+		else
+			set_limit(p, &l, w, len, eq ? eq + 1 : "", true);
+		q->limit = l.at;
+		q->n_limit = l.n;
+	}
+	world_acct(&p->w);
+}
+
+static Pb__AssocRecord *assoc_find(struct play *p, const char *account, const char *user)
+{
+	Pb__AcctSnapshot *m = acct(p);
+	for (size_t i = 0; i < m->n_assoc; i++)
+		if (!strcmp(m->assoc[i]->account, account) && str_eq(m->assoc[i]->user, user))
+			return m->assoc[i];
+	Pb__AssocRecord *s = xcalloc(1, sizeof *s);
+	pb__assoc_record__init(s);
+	s->id = (uint32_t)m->n_assoc + 1;
+	s->cluster = xstrdup(p->w.params.cluster ? p->w.params.cluster : "");
+	s->account = xstrdup(account);
+	s->user = xstrdup_null(user);
+	m->assoc = xrealloc(m->assoc, (m->n_assoc + 1) * sizeof *m->assoc);
+	return m->assoc[m->n_assoc++] = s;
+}
+
+/* account NAME [user=alice] [parent=] [default] [qos=a,b] [DefaultQOS=] [Priority=] [GrpJobs=2 ...] */
+void do_account(struct play *p)
+{
+	Pb__AssocRecord *s = assoc_find(p, word(p, 1), opt(p, "user"));
+	struct limit_list l = { s->limit, s->n_limit };
+	for (size_t i = 2; i < p->words; i++) {
+		const char *w = p->word[i], *eq = strchr(w, '=');
+		size_t len = eq ? (size_t)(eq - w) : strlen(w);
+		if (is(w, len, "user"))
+			continue;
+		if (is(w, len, "default"))
+			s->has_is_default = s->is_default = true;
+		else if (is(w, len, "parent"))
+			xstr_set(&s->parent, eq + 1);
+		else if (is(w, len, "qos"))
+			strings(&s->qos, &s->n_qos, eq + 1);
+		else if (is(w, len, "DefaultQOS"))
+			xstr_set(&s->default_qos, eq + 1);
+		else if (is(w, len, "Priority"))
+			s->has_priority = true, s->priority = num(p, eq + 1);
+		else
+			set_limit(p, &l, w, len, eq ? eq + 1 : "", false);
+		s->limit = l.at;
+		s->n_limit = l.n;
+	}
+	world_acct(&p->w);
+}
