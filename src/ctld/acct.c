@@ -160,6 +160,22 @@ void acct_bound(struct acct *a, size_t max)
 		purge(a, max);
 }
 
+/* SlurmctldParameters=max_dbd_msg_action=exit: nothing is dropped; slurmctld ends when as many as may wait do and slurmdbd is away. What waits is on disk, and
+ * is sent when both are there again. */
+static bool bound_by_end(struct ctld *d, size_t max)
+{
+	struct acct *a = d->acct;
+	char set[16];
+	const char *action = conf_opt(d->conf, CONF_SlurmctldParameters, "max_dbd_msg_action", set, sizeof set);
+	if (!action || strcasecmp(action, "exit"))
+		return false;
+	if (a->said_down && !d->stopping && a->count - a->first >= max) {
+		log_error("slurmdbd has not answered for long: MaxDBDMsgs (%zu) reached; slurmctld ends, as max_dbd_msg_action=exit says; no record is lost", max);
+		ctld_stop(d);
+	}
+	return true;
+}
+
 static void append(struct acct *a, uint64_t seq, const void *data, size_t len)
 {
 	a->item = xgrow(a->item, &a->cap, a->count + 1, sizeof *a->item);
@@ -190,7 +206,8 @@ static void queue_event(struct ctld *d, Pb__DbdEvent *e)
 	append(a, e->seq, data, len);
 	turn_put(d, STORE_DBD_QUEUE, e->seq, data, len);
 	turn_after(d, is_durable, (void *)(uintptr_t)e->seq);
-	acct_bound(a, queue_max(d));
+	if (!bound_by_end(d, queue_max(d)))
+		acct_bound(a, queue_max(d));
 }
 
 /* A requeue carries the record of the attempt that is over in msg; the job as it waits again follows as the next attempt. */

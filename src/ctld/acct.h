@@ -1,5 +1,5 @@
 /* acct.h - what slurmdbd shall know: a queue in the store, sent in order, removed when slurmdbd has it on disk
- * Bounded by MaxDBDMsgs: beyond that records of steps are dropped, then those of jobs that later ones replace, then the oldest; that is logged. Without
+ * Bounded by MaxDBDMsgs: beyond that records of steps are dropped, then those of jobs that later ones replace, then the oldest; that is logged (max_dbd_msg_action=exit: slurmctld ends instead). Without
  * slurmdbd in the configuration nothing is queued. */
 #pragma once
 #include "ctld/ctld.h"

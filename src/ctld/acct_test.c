@@ -19,6 +19,7 @@ uint64_t ctld_now_ms(void) { return 1; }
 Pb__JobRecord *reply_record(struct ctld *d, const struct core_job *j) { return NULL; }
 void turn_put(struct ctld *d, enum store_table t, uint64_t key, void *data, size_t len) { free(data); }
 void turn_remove(struct ctld *d, enum store_table t, uint64_t key) { }
+void ctld_stop(struct ctld *d) { d->stopping = true; }
 void turn_after(struct ctld *d, void (*fn)(struct ctld *, void *), void *arg) { }
 
 void turn_remove_lazily(struct ctld *d, enum store_table t, uint64_t key)

@@ -85,7 +85,7 @@ def test_survives_slurmctld(cluster):
     write(cluster, "job.sh", "#!/bin/bash\nsrun --async -n4 bash -c 'until [ -e go ]; do sleep 0.1; done'\nsrun --async -n4 touch second\n"
                                          "touch waiting; swait; echo swait=$?; ls second\n")
     job = cluster.submit("-n4 --mem=0 -o out job.sh")
-    cluster.wait("both are there", lambda: os.path.exists(os.path.join(cluster.work, "waiting")) and "PENDING" in cluster.out(f"scontrol show step {job}.1"))
+    cluster.wait("both are there", lambda: os.path.exists(os.path.join(cluster.work, "waiting")) and "PENDING" in cluster.run(f"scontrol show step {job}.1", check=False).out)
     cluster.berth("kill slurmctld")
     cluster.berth("start slurmctld")
     cluster.wait("slurmctld answers", lambda: cluster.run("scontrol ping", check=False).rc == 0)
