@@ -206,4 +206,5 @@ void core_check(const struct core *c)
 	check_arrays(c);
 	license_check_all(c);
 	acct_check(c);
+	idem_check(c);
 }

@@ -133,7 +133,7 @@ struct core_event {
 	size_t ended_n;
 	union {
 		struct { const struct core_params *params; Pb__NodeRecord **node; size_t nodes; Pb__PartitionRecord **part; size_t parts; Pb__TopologyRecord **topo; size_t topos; } config;
-		struct { const void *data; size_t len; } restore;     /* encoded JobRecord / NodeRecord */
+		struct { const void *data; size_t len; const Pb__JobRecord *job; } restore; /* encoded record; of a job, the same unpacked, or NULL */
 		struct { uint32_t next_job_id; } restored;
 		uint32_t drain_job;
 		struct {

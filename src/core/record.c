@@ -646,7 +646,9 @@ static uint32_t desc_in(const uint8_t *data, uint32_t len, uint32_t *ret_len)
 void record_restore(struct core *c, const struct core_event *ev)
 {
 	struct error err = { 0 };
-	Pb__JobRecord *m = (Pb__JobRecord *)arena_message(fx_arena(c), &pb__job_record__descriptor, ev->restore.data, ev->restore.len);
+	const Pb__JobRecord *m = ev->restore.job;
+	if (!m)
+		m = (Pb__JobRecord *)arena_message(fx_arena(c), &pb__job_record__descriptor, ev->restore.data, ev->restore.len);
 	if (!m || !m->desc || !m->job_id || job_find(c, m->job_id)) {
 		c->unread++;
 		fx_log(c, LOG_L_ERROR, "a stored job record of %zu bytes cannot be read or is there twice; it is left alone", ev->restore.len);

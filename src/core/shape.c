@@ -1,5 +1,5 @@
 /* shape.c - what placement needs of a request, checked once and shared by all jobs that ask for the same
- * The key is the packed JobDesc reduced to the fields that matter for placement (key_desc), plus the mask of partitions the job's
+ * The key is the fields of the JobDesc that matter for placement (key_make), plus the mask of partitions the job's
  * limits leave open. A user's sweep or an array is one shape, however many jobs: it is tested once, not once a job. */
 #include <stdlib.h>
 
@@ -25,28 +25,41 @@ static bool by_user(const struct core *c, const Pb__JobDesc *d)
 	return yes;
 }
 
+/* Strings and present numbers, each with its length before it: equal for equal requests. Not as protobuf, which would look at the hundred other fields, too: a million
+ * times at a restart. */
 static uint8_t *key_make(const struct core *c, const Pb__JobDesc *d, uint32_t uid, uint32_t part_mask, uint32_t *ret_len)
 {
 	uint32_t last[2] = { part_mask, by_user(c, d) ? uid : UINT32_MAX };
-	Pb__JobDesc k;
-	pb__job_desc__init(&k);
-#define COPY(f) k.has_##f = d->has_##f; k.f = d->f;
-	KEY_FIELDS(COPY)
-#undef COPY
-#define COPY(f) k.f = d->f;
-	KEY_STRINGS(COPY)
-#undef COPY
-	k.reservation = d->reservation;
+	const char *account = NULL, *qos = NULL;
 	if (c->acct && c->acct->limited && d->account) { /* limits are the same for all that share it */
-		k.account = d->account;
-		k.qos = d->qos;
+		account = d->account;
+		qos = d->qos;
 		last[1] = uid;
 	}
-	size_t len = pb__job_desc__get_packed_size(&k);
-	uint8_t *buf = xmalloc(len + sizeof last);
-	pb__job_desc__pack(&k, buf);
-	memcpy(buf + len, last, sizeof last);
-	*ret_len = (uint32_t)(len + sizeof last);
+	const struct { const void *at; size_t len; } piece[] = {
+#define PIECE(f) { &d->f, d->has_##f ? sizeof d->f : 0 },
+		KEY_FIELDS(PIECE)
+#undef PIECE
+#define PIECE(f) TEXT(d->f)
+#define TEXT(s) { s, s ? strlen(s) + 1 : 0 },
+		KEY_STRINGS(PIECE)
+		TEXT(d->reservation) TEXT(account) TEXT(qos)
+#undef TEXT
+#undef PIECE
+		{ last, sizeof last },
+	};
+	size_t len = 0, n = sizeof piece / sizeof *piece;
+	for (size_t i = 0; i < n; i++)
+		len += sizeof(uint32_t) + piece[i].len;
+	uint8_t *buf = xmalloc(len), *at = buf;
+	for (size_t i = 0; i < n; i++) {
+		uint32_t l = (uint32_t)piece[i].len;
+		memcpy(at, &l, sizeof l);
+		if (l)
+			memcpy(at + sizeof l, piece[i].at, l);
+		at += sizeof l + l;
+	}
+	*ret_len = (uint32_t)len;
 	return buf;
 }
 

@@ -172,7 +172,7 @@ struct feature_count { struct bitset *of; uint32_t n; };
 struct feature_set { struct bitset *in; uint32_t count_n, counted; struct feature_count *count; }; /* counted: the sum of them */
 struct features { struct feature_set *set; uint32_t n; };
 
-/* What placement needs to know; equal requests share one. Key: the packed JobDesc with only these fields, and part_mask. */
+/* What placement needs to know; equal requests share one. Key: these fields of the JobDesc, and part_mask. */
 struct shape {
 	UT_hash_handle hh;
 	uint8_t *key;
@@ -289,7 +289,6 @@ struct job_extra {              /* what few jobs have */
 	uint32_t dep_n;
 	bool dep_any;
 	uint32_t end_reason, derived_exit, derived_status;
-	uint64_t idem_at_ms;
 	uint8_t idem_key[16], idem_hash[32];
 	bool has_idem;
 };
@@ -400,10 +399,12 @@ struct step {
 
 struct step_wait { struct step_wait *next; uint32_t job_id; uint64_t token, until_ms; Pb__StepDesc *desc; struct core_caller by; };
 struct drain { struct drain *next; uint32_t job_id; uint64_t token; }; /* drain.c */
-struct idem { UT_hash_handle hh; struct { uint32_t uid; uint8_t key[16]; } k; uint8_t hash[32]; uint32_t job_id; uint64_t until_ms; struct idem *next; struct idem_page *page; };
-/* They outlive their jobs by an hour: kept apart from them, in pages that go when all of a page have expired, so that the jobs' memory can be given back. */
+/* idem.c. Kept apart from the jobs, which they outlive by an hour, so that the jobs' memory can be given back; a page goes when all of it have expired. */
 enum { IDEM_PAGE = 256 };
-struct idem_page { uint32_t used, gone; struct idem at[IDEM_PAGE]; };
+struct idem { uint32_t uid, job_id; uint64_t until_ms; uint8_t key[16], hash[32]; };
+struct idem_page { struct idem_page *next; uint32_t used; struct idem at[IDEM_PAGE]; };
+struct idem_slot { uint32_t hash; struct idem *at; };
+struct idems { struct idem_slot *slot; uint32_t slots, n, done; struct idem_page *first, *last; }; /* slots: a power of two, or 0; done: so many of the first page are gone */
 
 enum timer_kind { TIMER_BEGIN, TIMER_LIMIT, TIMER_NODE, TIMER_STEP, TIMER_PURGE, TIMER_IDEM, TIMER_STEP_WAIT, TIMER_PROMISE, TIMER_RESV, TIMER_GANG, TIMER_ANSWERS };
 struct timer { uint64_t at_ms; uint32_t kind, id, sub; };
@@ -494,8 +495,7 @@ struct core {
 	bool promises_old;          /* policy.c: jobs were started since they were made */
 	struct history *histories;  /* predict.c: by user */
 	struct core_job *end_first, *end_last;
-	struct idem *idems, *idem_first, *idem_last;
-	struct idem_page *idem_page; /* being filled */
+	struct idems idems;
 	struct license *lic;
 	struct promise **lic_promise;   /* those whose jobs want licenses */
 	struct core_job **lic_holder;   /* jobs that hold some */
@@ -720,11 +720,15 @@ size_t record_gres(const struct core *c, const struct core_node *n, const uint64
 Pb__JobRecord *record_message(struct core *c, struct core_job *j, struct arena *a);
 Pb__AllocInfo *record_alloc_info(struct core *c, struct core_job *j, struct arena *a);
 
+/* idem.c: submissions by (uid, key of 16 bytes); hash: 32 bytes, of what was asked */
+void idem_keep(struct core *c, struct core_job *j, const uint8_t *key, const uint8_t *hash, uint64_t at_ms);
+const struct idem *idem_seen(const struct core *c, uint32_t uid, const uint8_t *key);
+void idem_expire(struct core *c);
+void idem_check(const struct core *c);
+void idem_free_all(struct core *c);
+
 /* submit.c */
 void submit(struct core *c, const struct core_event *ev);
-void idem_keep(struct core *c, struct core_job *j, const uint8_t *key, const uint8_t *hash, uint64_t at_ms);
-void idem_expire(struct core *c);
-void idem_free_all(struct core *c);
 int submit_partitions(struct core *c, const Pb__JobDesc *d, struct core_part **ret, uint32_t *ret_n, struct error *err);
 int job_reshape(struct core *c, struct core_job *j, const Pb__JobDesc *d, struct error *err); /* new shape after any change of what it asks */
 int submit_defaults(struct core *c, Pb__JobDesc *d, struct arena *a, struct error *err);

@@ -8,96 +8,6 @@
 #include "core/reserve.h"
 #include "model/usage.h"
 
-/* --- the same submission again ---------------------------------------------------------------- */
-
-#define IDEM_KEEP_MS 3600000u
-
-static void idem_id(struct idem *k, uint32_t uid, const uint8_t *key)
-{
-	memset(&k->k, 0, sizeof k->k);
-	k->k.uid = uid;
-	memcpy(k->k.key, key, 16);
-}
-
-static struct idem *idem_new(struct core *c)
-{
-	struct idem_page *p = c->idem_page;
-	if (!p || p->used == IDEM_PAGE)
-		p = c->idem_page = xcalloc(1, sizeof *p);
-	struct idem *k = &p->at[p->used++];
-	k->page = p;
-	return k;
-}
-
-static void idem_gone(struct core *c, struct idem *k)
-{
-	struct idem_page *p = k->page;
-	if (++p->gone != p->used || (p == c->idem_page && p->used < IDEM_PAGE))
-		return;
-	if (p == c->idem_page)
-		c->idem_page = NULL;
-	free(p);
-}
-
-void idem_keep(struct core *c, struct core_job *j, const uint8_t *key, const uint8_t *hash, uint64_t at_ms)
-{
-	struct idem probe, *old, *k;
-	idem_id(&probe, j->uid, key);
-	HASH_FIND(hh, c->idems, &probe.k, sizeof probe.k, old);
-	if (old || at_ms + IDEM_KEEP_MS <= c->now_ms)
-		return;
-	k = idem_new(c);
-	k->k = probe.k;
-	memcpy(k->hash, hash, 32);
-	k->job_id = j->id;
-	k->until_ms = at_ms + IDEM_KEEP_MS;
-	HASH_ADD(hh, c->idems, k, sizeof k->k, k);
-	if (!c->idem_last)
-		timer_add_single(c, k->until_ms, TIMER_IDEM, &c->idem_ms);
-	*(c->idem_last ? &c->idem_last->next : &c->idem_first) = k;
-	c->idem_last = k;
-	struct job_extra *x = job_x(j);
-	x->has_idem = true;
-	memcpy(x->idem_key, key, 16);
-	memcpy(x->idem_hash, hash, 32);
-}
-
-static void idem_drop_first(struct core *c)
-{
-	struct idem *k = c->idem_first;
-	c->idem_first = k->next;
-	if (!k->next)
-		c->idem_last = NULL;
-	HASH_DEL(c->idems, k);
-	idem_gone(c, k);
-}
-
-void idem_expire(struct core *c)
-{
-	while (c->idem_first && c->idem_first->until_ms <= c->now_ms)
-		idem_drop_first(c);
-	if (c->idem_first)
-		timer_add_single(c, c->idem_first->until_ms, TIMER_IDEM, &c->idem_ms);
-}
-
-void idem_free_all(struct core *c)
-{
-	while (c->idem_first)
-		idem_drop_first(c);
-	free(c->idem_page);
-	c->idem_page = NULL;
-}
-
-static const struct idem *idem_seen(struct core *c, const struct core_event *ev)
-{
-	struct idem k, *found;
-	if (!ev->submit.idem_key)
-		return NULL;
-	idem_id(&k, ev->by.uid, ev->submit.idem_key);
-	HASH_FIND(hh, c->idems, &k.k, sizeof k.k, found);
-	return found;
-}
-
 /* --- answers ---------------------------------------------------------------------------------- */
 
 static Pb__SubmitRsp *rsp_new(struct core *c, const struct error *err)
@@ -679,7 +589,7 @@ void submit(struct core *c, const struct core_event *ev)
 {
 	struct error err = { 0 };
 	struct core_job *j = NULL;
-	const struct idem *seen = ev->submit.test_only ? NULL : idem_seen(c, ev);
+	const struct idem *seen = ev->submit.test_only || !ev->submit.idem_key ? NULL : idem_seen(c, ev->by.uid, ev->submit.idem_key);
 	if (seen) {
 		if (!ev->submit.idem_hash || memcmp(seen->hash, ev->submit.idem_hash, 32))
 			error_set(&err, ESLURM_IDEM_MISMATCH, "job %u was submitted with this key and other content", seen->job_id);

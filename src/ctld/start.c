@@ -20,12 +20,12 @@
 #include "ctld/cred.h"
 #include "ctld/ident.h"
 #include "ctld/reads.h"
+#include "ctld/restore.h"
 #include "ctld/start.h"
 #include "ctld/turn.h"
 #include "ctld/waiters.h"
 
 #define HOUSEKEEPING_MS 2000
-#define LOSSY_HINT "slurmctld -i starts with what can be read, and loses the rest"
 
 /* --- log -------------------------------------------------------------------------------------- */
 static const char *log_path(const struct ctld *d) { return d->log_file ? d->log_file : conf_str(d->conf, CONF_SlurmctldLogFile); }
@@ -155,85 +155,6 @@ static int open_state(struct ctld *d, struct error *err)
 	return rc;
 }
 
-struct restore {
-	struct ctld *d;
-	enum core_event_type type;
-	enum store_table table;
-	size_t n;
-	struct store_put *unread;        /* records the core could not make sense of */
-	size_t unreads, cap;
-};
-
-static int restore_one(uint64_t key, const void *data, size_t len, void *arg)
-{
-	struct restore *r = arg;
-	struct core_event ev = { .type = r->type };
-	unsigned before = core_unread(r->d->core);
-	ev.restore.data = data;
-	ev.restore.len = len;
-	turn_step(r->d, &ev);
-	r->n++;
-	if (core_unread(r->d->core) != before) {
-		r->unread = xgrow(r->unread, &r->cap, r->unreads + 1, sizeof *r->unread);
-		r->unread[r->unreads++] = (struct store_put){ r->table, key, NULL, 0, true };
-	}
-	return 0;
-}
-
-/* One table's records to the core. Those it cannot read are refused, or with -i forgotten. */
-static int restore_table(struct ctld *d, struct restore *r, struct error *err)
-{
-	int rc = store_scan(d->store, r->table, restore_one, r, err);
-	if (rc && d->ignore_errors) {
-		log_error("-i: %s; what comes after it is left out", err->line);
-		rc = 0;
-	}
-	if (!rc && r->unreads && !d->ignore_errors)
-		rc = error_set(err, EBADMSG, "%zu records in StateSaveLocation %s cannot be read: they are of a newer version", r->unreads,
-			       conf_str(d->conf, CONF_StateSaveLocation));
-	if (!rc && r->unreads) {
-		log_error("-i: %zu records that cannot be read are forgotten", r->unreads);
-		rc = store_commit(d->store, r->unread, r->unreads, err);
-	}
-	free(r->unread);
-	return rc;
-}
-
-/* 0: it begins anew. */
-static int restore_next_job_id(struct ctld *d, uint32_t *ret, struct error *err)
-{
-	void *data;
-	size_t len;
-	int rc = store_get(d->store, STORE_META, STORE_META_NEXT_JOB_ID, &data, &len, err);
-	if (rc)
-		return rc == -ENOENT || d->ignore_errors ? 0 : rc;
-	if (len == sizeof *ret)
-		memcpy(ret, data, sizeof *ret);
-	free(data);
-	return 0;
-}
-
-static int restore(struct ctld *d, struct error *err)
-{
-	struct restore table[] = { { .d = d, .type = EV_RESTORE_NODE, .table = STORE_NODE }, { .d = d, .type = EV_RESTORE_RESV, .table = STORE_RESV },
-				   { .d = d, .type = EV_RESTORE_JOB, .table = STORE_JOB } };
-	struct core_event done = { .type = EV_RESTORE_DONE };
-	uint64_t start = ctld_now_ms();
-	int rc = 0;
-	for (size_t i = 0; !rc && i < sizeof table / sizeof *table; i++)
-		rc = restore_table(d, &table[i], err);
-	if (!rc)
-		rc = restore_next_job_id(d, &done.restored.next_job_id, err);
-	if (rc) {
-		error_hint(err, LOSSY_HINT);
-		return rc;
-	}
-	turn_step(d, &done);
-	if (table[2].n || table[0].n)
-		log_info("restored %zu jobs and %zu node states in %llu ms", table[2].n, table[0].n, (unsigned long long)(ctld_now_ms() - start));
-	return 0;
-}
-
 /* --- running ---------------------------------------------------------------------------------- */
 static void housekeeping(uv_timer_t *h)
 {
@@ -266,21 +187,6 @@ static void raise_limits(void)
 	}
 }
 
-/* Tables that are read record by record later are whole now. */
-static int check_tables(struct ctld *d, struct error *err)
-{
-	int rc = store_scan(d->store, STORE_SCRIPT, NULL, NULL, err);
-	if (!rc)
-		rc = store_scan(d->store, STORE_DBD_QUEUE, NULL, NULL, err);
-	if (rc && d->ignore_errors) {
-		log_error("-i: %s", err->line);
-		return 0;
-	}
-	if (rc)
-		error_hint(err, LOSSY_HINT);
-	return rc;
-}
-
 static int start_core(struct ctld *d, struct error *err)
 {
 	d->idents = idents_create(d);
@@ -288,16 +194,17 @@ static int start_core(struct ctld *d, struct error *err)
 	d->reads = reads_create();
 	d->core = core_create();
 	d->turns = turns_create(d);
+	struct restore *saved = restore_begin(d);
 	int rc = core_config_apply(d, d->conf, err);
-	if (!rc)
-		rc = check_tables(d, err);
-	if (rc)
-		return rc;
-	d->acct = acct_create(d);
-	acct_conf_changed(d);
-	d->agent = agent_create(d);
-	agent_nodes_changed(d);
-	return restore(d, err);
+	if (!rc) {
+		d->acct = acct_create(d);
+		acct_conf_changed(d);
+		d->agent = agent_create(d);
+		agent_nodes_changed(d);
+		rc = restore_all(saved, err);
+	}
+	restore_end(saved);
+	return rc;
 }
 
 int start_all(struct ctld *d, bool change_dir, struct error *err)

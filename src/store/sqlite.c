@@ -1,7 +1,7 @@
 /* sqlite.c - the store in one SQLite file
  *
  * WAL with synchronous=FULL: one fdatasync a commit, and the commit is on disk when it returns. Two connections: the writer's, and
- * one for readers under a mutex; WAL keeps them out of each other's way. A lock file beside the database keeps a second controller away
+ * one for readers under a mutex (and one of each scan's own); WAL keeps them out of each other's way. A lock file beside the database keeps a second controller away
  * (it would corrupt nothing, but would serve the same jobs). Network file systems are refused: their locks and syncs promise too little.
  * Schema: table by table (key INTEGER PRIMARY KEY, data BLOB, sum INTEGER). sum is a hash of table, key and data: a record that a disk or somebody's hand has
  * changed is refused by name, not believed. The version stands in META; the table `migration` keeps for every step
@@ -54,7 +54,7 @@ static const struct migration migrations[] = {
 
 struct sqlite_store {
 	struct store base;
-	char *path;
+	char *path, *vfs;        /* vfs NULL: SQLite's own */
 	int lock_fd;
 	bool whole, lossy;
 	uint64_t commits;        /* made in this file, ever */
@@ -389,18 +389,20 @@ static int damaged(struct sqlite_store *s, enum store_table t, uint64_t key, str
 static int sqlite_scan(struct store *base, enum store_table t, int (*fn)(uint64_t, const void *, size_t, void *), void *arg, struct error *err)
 {
 	struct sqlite_store *s = (struct sqlite_store *)base;
+	sqlite3 *db = NULL;          /* its own: it takes long, and store_get goes on meanwhile */
 	sqlite3_stmt *st = NULL;
-	pthread_mutex_lock(&s->read_lock);
-	int rc = prepare(s, s->reader, &st, err, "SELECT key, data, sum FROM %s ORDER BY key", t), step = SQLITE_DONE;
+	int rc = open_connection(s, s->vfs, &db, err), step = SQLITE_DONE;
+	if (!rc)
+		rc = prepare(s, db, &st, err, "SELECT key, data, sum FROM %s ORDER BY key", t);
 	while (!rc && (step = sqlite3_step(st)) == SQLITE_ROW)
 		if (row_is_whole(st, t))
 			rc = fn ? fn((uint64_t)sqlite3_column_int64(st, 0), sqlite3_column_blob(st, 1), (size_t)sqlite3_column_bytes(st, 1), arg) : 0;
 		else
 			rc = damaged(s, t, (uint64_t)sqlite3_column_int64(st, 0), err);
 	if (!rc && step != SQLITE_DONE)
-		rc = fail(s, s->reader, err);
+		rc = fail(s, db, err);
 	sqlite3_finalize(st);
-	pthread_mutex_unlock(&s->read_lock);
+	sqlite3_close(db);
 	return rc;
 }
 
@@ -457,6 +459,7 @@ static void sqlite_close(struct store *base)
 		close(s->lock_fd);
 	pthread_mutex_destroy(&s->read_lock);
 	free(s->path);
+	free(s->vfs);
 	free(s);
 }
 
@@ -467,6 +470,7 @@ int store_open_sqlite_vfs(const char *path, const char *vfs, size_t log_bytes, b
 	struct sqlite_store *s = xcalloc(1, sizeof *s);
 	s->base.ops = &sqlite_ops;
 	s->path = xstrdup(path);
+	s->vfs = xstrdup_null(vfs);
 	s->lock_fd = -1;
 	s->lossy = lossy;
 	pthread_mutex_init(&s->read_lock, NULL);

@@ -23,7 +23,8 @@ int store_open_sqlite_vfs(const char *path, const char *vfs, size_t log_bytes, b
 struct store *store_open_memory(void);
 /* 0, or -ESLURM_STORE_FULL: nothing of the batch was kept and the same call may be made again. */
 int store_commit(struct store *s, const struct store_put *put, size_t n, struct error *err);
-/* All records of a table in key order; stops when fn returns non-zero and returns that. fn NULL: only look whether they are whole. -EBADMSG: one is damaged. */
+/* All records of a table in key order; stops when fn returns non-zero and returns that. fn NULL: only look whether they are whole. -EBADMSG: one is damaged.
+ * May be called from another thread than the writer's, but with `lossy`, where it takes damaged ones away, only while nothing is written. */
 int store_scan(struct store *s, enum store_table t, int (*fn)(uint64_t key, const void *data, size_t len, void *arg), void *arg, struct error *err);
 /* One record; *ret by malloc. -ENOENT; -EBADMSG: it is damaged. May be called from another thread than the writer's. */
 int store_get(struct store *s, enum store_table t, uint64_t key, void **ret, size_t *ret_len, struct error *err);
