@@ -264,6 +264,7 @@ static void need_unref(struct core *c, struct need *e)
 	HASH_DEL(c->needs, e);
 	est_free(c, e);
 	able_forget(e);
+	need_unref(c, e->any_time);
 	free(e->key);
 	free(e);
 }
@@ -288,6 +289,10 @@ static struct need *need_make(struct core *c, const Pb__JobDesc *d, uint32_t uid
 	e = xcalloc(1, sizeof *e);
 	*e = (struct need){ .key = key, .key_len = len, .refs = 1, .part_n = part_n };
 	HASH_ADD_KEYPTR(hh, c->needs, e->key, e->key_len, e);
+	if (k.has_time_limit_min) {
+		k.has_time_limit_min = false;
+		e->any_time = need_make(c, &k, uid, part_mask, part_n, least);
+	}
 	return e;
 }
 
@@ -368,7 +373,7 @@ static struct bitset *able_of(struct core *c, const struct shape *s, struct core
 /* Each node is asked once for all shapes that want the same of one: there may be hundreds of these, and a hundred thousand nodes. */
 static struct bitset *able_shared(struct core *c, const struct shape *s, uint32_t p, const struct bitset *feat, const struct bitset *exc)
 {
-	struct need *e = s->need;
+	struct need *e = s->need->any_time ? s->need->any_time : s->need;
 	if (e->able_gen != c->config_gen || !e->able) {
 		able_forget(e);
 		e->able = xcalloc(e->part_n, sizeof(struct bitset *));

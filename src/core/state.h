@@ -235,6 +235,7 @@ struct need {
 	uint32_t key_len, refs, part_n;
 	uint64_t config_gen;
 	struct est *est;            /* of each partition */
+	struct need *any_time;      /* the same without the time limit, which has `able` for both; NULL: it has none */
 	struct bitset **able;       /* shape.able of the first such shape, for able_gen: what is asked of one node is the same */
 	uint64_t able_gen;
 	bool able_tasks_set;

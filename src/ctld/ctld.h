@@ -1,7 +1,7 @@
 /* ctld.h - what the files of slurmctld share: the one object of the process
  *
- * Everything here lives on the loop's thread. Other threads (store writer, identity look-ups) share nothing with it but the queues of
- * commit.c and ident.c. Where to start reading: turn.h (one turn), rpc.c (what can be asked), agent.c (what is told to the nodes). */
+ * Everything here lives on the loop's thread. Other threads (store writer, identity look-ups, at start the reader of
+ * the saved state) share nothing with it but the queues of commit.c, ident.c and restore.c. Where to start reading: turn.h (one turn), rpc.c (what can be asked), agent.c (what is told to the nodes). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

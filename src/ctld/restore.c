@@ -13,8 +13,8 @@
 #include "ctld/turn.h"
 
 #define HINT "slurmctld -i starts with what can be read, and loses the rest"
-#define BATCH 256                    /* records of one */
-#define BATCHES 32
+#define BATCH 32                     /* records of one */
+#define BATCHES 16
 #define CHUNK (64u << 10)
 
 struct record { uint64_t key; const void *data; size_t len; Pb__JobRecord *job; }; /* job: NULL: another table, or it cannot be unpacked */
