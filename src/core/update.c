@@ -7,7 +7,7 @@
 #include "core/reserve.h"
 
 enum who { WHO_PEND, WHO_ANY, WHO_OPER };
-struct change { struct core *c; struct core_job *j; const struct core_event *ev; Pb__JobDesc *d; bool reshape, depend, licenses, has_site; int32_t site; struct error *err; uint32_t throttle; bool has_throttle, now; };
+struct change { struct core *c; struct core_job *j; const struct core_event *ev; Pb__JobDesc *d; bool reshape, depend, licenses, has_site, accrue; int32_t site; struct error *err; uint32_t throttle; bool has_throttle, now; };
 typedef int (*set_fn)(struct change *ch, const char *key, const char *v, size_t at, size_t has);
 
 static int bad(struct change *ch, const char *key, const char *v, const char *want)
@@ -104,6 +104,61 @@ static int set_REQUEUE(struct change *ch, const char *key, const char *v, size_t
 	return r;
 }
 
+/* "2" or "2@10:00": leaf switches, and how long the job waits for so few. 0: as many as there are. */
+static int set_SWITCHES(struct change *ch, const char *key, const char *v, size_t at, size_t has)
+{
+	unsigned long long n;
+	uint32_t sec = 0;
+	char *copy = xstrdup(v), *wait = strchr(copy, '@');
+	if (wait)
+		*wait++ = 0;
+	bool ok = str_to_u64(copy, 0, INT32_MAX, &n) == 0 && (!wait || timespec_parse_secs(wait, &sec, NULL) == 0);
+	free(copy);
+	if (!ok)
+		return bad(ch, key, v, "a number of switches, or NUMBER@TIME");
+	(void)at;
+	(void)has;
+	ch->d->has_switches = n > 0;
+	ch->d->switches = (uint32_t)n;
+	ch->d->has_switches_wait_sec = n && wait;
+	ch->d->switches_wait_sec = sec;
+	ch->reshape = true;
+	return 0;
+}
+
+static int set_SWITCH_WAIT(struct change *ch, const char *key, const char *v, size_t at, size_t has)
+{
+	(void)at;
+	if (timespec_parse_secs(v, &ch->d->switches_wait_sec, NULL) < 0)
+		return bad(ch, key, v, "a time");
+	flag_set(ch, has);
+	ch->reshape = true;
+	return 0;
+}
+
+/* As sbatch --tres-bind: "gres/gpu:closest"; of steps, placement does not look at it. */
+static int set_TRES_BIND(struct change *ch, const char *key, const char *v, size_t at, size_t has)
+{
+	static const char *const kind[] = { "closest", "map:", "mask:", "none", "per_task:", "single:", "verbose,", "v," };
+	bool ok = !v[0];
+	for (size_t i = 0; str_starts(v, "gres/gpu:") && i < sizeof kind / sizeof *kind; i++)
+		ok = ok || str_starts(v + strlen("gres/gpu:"), kind[i]);
+	if (!ok)
+		return error_set(ch->err, ESLURM_INVALID_TRES, "%s=%s: it looks like gres/gpu:single:2", key, v);
+	return set_TEXT(ch, key, v, at, has);
+}
+
+/* The time it has waited does not count any more. */
+static int set_ACCRUE(struct change *ch, const char *key, const char *v, size_t at, size_t has)
+{
+	(void)key;
+	(void)v;
+	(void)at;
+	(void)has;
+	ch->accrue = true;
+	return 0;
+}
+
 static int set_TIME_LIMIT(struct change *ch, const char *key, const char *v, size_t at, size_t has)
 {
 	uint32_t min, old = ch->j->time_min;
@@ -155,8 +210,10 @@ static int set_END_TIME(struct change *ch, const char *key, const char *v, size_
 	(void)has;
 	if (parse_when(ch, key, v, &t) < 0)
 		return ch->err->code;
-	if (ch->j->state != PB__JOB_STATE__RUNNING || t <= (time_t)ch->j->start)
-		return error_set(ch->err, ESLURM_INVALID_TIME_LIMIT, "EndTime can be set for a running job only, after its start");
+	if (ch->j->state != PB__JOB_STATE__RUNNING)
+		return error_set(ch->err, ESLURM_NOT_RUNNING, "Job is not running");
+	if (t <= (time_t)ch->j->start)
+		return error_set(ch->err, ESLURM_INVALID_TIME_LIMIT, "EndTime must be after the start of the job");
 	ch->d->has_time_limit_min = true;
 	ch->d->time_limit_min = (uint32_t)((t - (time_t)ch->j->start + 59) / 60);
 	ch->reshape = true;
@@ -199,6 +256,8 @@ static int set_PRIORITY(struct change *ch, const char *key, const char *v, size_
 		v = "4294967294";
 	if (str_to_u64(v, 0, UINT32_MAX - 1, &n) < 0)
 		return bad(ch, key, v, "a number");
+	if (n && ch->j->hold)
+		return error_set(ch->err, ESLURM_JOB_HELD, "%s", error_text(ESLURM_JOB_HELD));
 	ch->d->has_priority = true;
 	ch->d->priority = (uint32_t)n;
 	ch->now = true;
@@ -270,7 +329,7 @@ static int set_THROTTLE(struct change *ch, const char *key, const char *v, size_
 	(void)at;
 	(void)has;
 	if (!ch->j->array)
-		return error_set(ch->err, ESLURM_INVALID_ARRAY, "job %u is not an array", ch->j->id);
+		return error_set(ch->err, ESLURM_RESERVATION_NOT_SUPPORTED, "Update of ArrayTaskThrottle is only allowed on ArrayJobId");
 	if (str_to_u64(v, 0, 1000000, &n) < 0)
 		return bad(ch, key, v, "a number of tasks");
 	ch->has_throttle = true;
@@ -287,6 +346,10 @@ static const struct { const char *key; set_fn fn; size_t at, has; enum who who; 
 #define HAS_SITE HAS_TEXT
 #define HAS_LICENSES HAS_TEXT
 #define HAS_THROTTLE HAS_TEXT
+#define HAS_TRES_BIND HAS_TEXT
+#define HAS_ACCRUE HAS_TEXT
+#define HAS_SWITCHES HAS_NUMBER
+#define HAS_SWITCH_WAIT HAS_NUMBER
 #define HAS_NUM HAS_NUMBER
 #define HAS_NODES HAS_NUMBER
 #define HAS_MEM HAS_NUMBER
@@ -414,6 +477,8 @@ static int update_one(struct core *c, struct core_job *j, const struct core_even
 			j->site = ch.site;
 		if (ch.now)
 			priority_apply(c, &ch);
+		if (ch.accrue)
+			j->accrue = j->accrue ? now_sec(c) : 0;
 		if (j->state != PB__JOB_STATE__PENDING)
 			job_set_limit_timer(c, j);
 		if (ch.has_throttle) {
