@@ -79,7 +79,7 @@ GET(core_spec)
 {
 	const struct msgview *d = jobview_desc(JOB);
 	if (msgview_has(d, PB_JobDesc_thread_spec))
-		str_addf(out, "%llut", (unsigned long long)msgview_num(d, PB_JobDesc_thread_spec, 0));
+		str_addf(out, "%llu Threads", (unsigned long long)msgview_num(d, PB_JobDesc_thread_spec, 0));
 	else if (msgview_has(d, PB_JobDesc_core_spec))
 		put_u64(out, msgview_num(d, PB_JobDesc_core_spec, 0));
 	else

@@ -47,6 +47,11 @@ FN(billable)
 	free(text);
 }
 FN(cpus_per_task) { json_num(j, key, true, false, msgview_num(jobview_desc(JOB), PB_JobDesc_cpus_per_task, 1)); }
+FN(thread_spec) /* 32766: neither of the two was asked for */
+{
+	const struct msgview *d = jobview_desc(JOB);
+	json_u64(j, key, msgview_num(d, PB_JobDesc_thread_spec, msgview_has(d, PB_JobDesc_core_spec) ? 0 : 32766));
+}
 FN(derived_exit) { json_exit(j, key, jobview_derived_status(JOB), jobview_is_pending(JOB)); }
 FN(exit_code) { json_exit(j, key, (uint32_t)jobview_num(JOB, PB_JobRecord_exit_status, 0), jobview_is_pending(JOB)); }
 FN(end_time) { json_num(j, key, true, false, jobview_end(JOB)); }

@@ -159,7 +159,7 @@ static void limits_narrow(struct jobopt *o, const struct conf *c)
 static void spec_ignored(struct jobopt *o, const struct conf *c)
 {
 	Pb__JobDesc *d = o->desc;
-	bool cores = d->has_core_spec && d->core_spec, threads = d->has_thread_spec && d->thread_spec;
+	bool cores = d->has_core_spec, threads = d->has_thread_spec;
 	if (conf_bool(c, CONF_AllowSpecResourcesUsage))
 		return;
 	if (cores || threads)

@@ -18,7 +18,7 @@ static void check_node(const struct core *c, const struct core_node *n)
 		assert(o->node == n->index && o->state != ON_FREE && o->at == i);
 		for (uint32_t k = 0; k < n->cpu_words + n->dev_words; k++) {
 			assert(!(used[k] & w[k]) || (k < n->cpu_words && (j->alloc->share || n->over)));
-			assert(k >= n->cpu_words || !(w[k] & n->spec[k]));
+			assert(k >= n->cpu_words || !(w[k] & n->spec[k]) || (j->alloc->own_spec && j->alloc->exclusive));
 			used[k] |= w[k];
 			for (uint64_t x = k < n->cpu_words ? w[k] : 0; x; x &= x - 1)
 				bits++;
@@ -41,7 +41,7 @@ static void check_node(const struct core *c, const struct core_node *n)
 			sharers += n->held[k].job->alloc->share && bit_of(n->held[k].job->alloc->words + n->held[k].job->alloc->on[n->held[k].at].bits, i);
 		assert(!n->shares || n->shares[i] == sharers);
 	}
-	assert(cpus == n->cpus_used && cpus <= n->cap && owners == n->owners);
+	assert(cpus == n->cpus_used && (cpus <= n->cap || n->whole) && owners == n->owners);
 	assert(mem == n->mem_used && (!c->params.select_memory || mem <= n->mem));
 	assert(completing == n->completing && whole == n->whole && over == n->over && (!alone || n->held_n - yield == 1));
 	assert(!memcmp(used, n->used, (n->cpu_words + n->dev_words) * sizeof *used));

@@ -51,6 +51,7 @@ struct core_params {
 	bool least_loaded_shared;         /* LL_SHARED_GRES: shards of the GPU that is used least, rather than of the first */
 	bool enforce_binding;             /* ENFORCE_BINDING_GRES: --gres-flags=enforce-binding is the default */
 	bool many_shared;                 /* MULTIPLE_SHARING_GRES_PJ: a job's shards on a node may be of several GPUs */
+	bool allow_spec;                  /* AllowSpecResourcesUsage: --core-spec and --thread-spec count */
 	bool select_block;                /* CR_CORE_DEFAULT_DIST_BLOCK */
 	bool backfill;                    /* sched/backfill */
 	uint32_t bf_window_min, bf_resolution_sec, bf_max_job_test, bf_interval_sec;

@@ -117,12 +117,12 @@ static void sum_request(const struct core *c, const struct shape *s, struct tres
 		t->mem_mb = s->mem_node * s->min_nodes;
 }
 
-static void sum_node(const struct core *c, const struct alloc *a, uint32_t i, struct tres_sum *t)
+static void sum_node(const struct core *c, const struct shape *s, const struct alloc *a, uint32_t i, struct tres_sum *t)
 {
 	const struct core_node *n = c->node[a->on[i].node];
 	const uint64_t *counts = a->words + a->on[i].bits + n->cpu_words + n->dev_words;
 	t->node++;
-	t->cpu += a->on[i].cpus;
+	t->cpu += a->on[i].cpus + inside_own_spec(s, n);
 	t->billing = t->cpu;
 	t->mem_mb += a->on[i].mem;
 	for (uint32_t g = 0; g < n->gres_n; g++)
@@ -137,7 +137,7 @@ void tres_sum(const struct core *c, const struct shape *s, const struct alloc *a
 		sum_request(c, s, ret);
 	for (uint32_t i = 0; a && i < a->n; i++)
 		if (at == UINT32_MAX || at == i)
-			sum_node(c, a, i, ret);
+			sum_node(c, s, a, i, ret);
 }
 
 char *tres_of_request(const struct core *c, const struct shape *s)

@@ -150,7 +150,7 @@ static struct alloc *place_promised(struct core *c, struct core_job *m, struct c
 		struct avail a;
 		avail_of(c, m->shape, &now, n, &a);
 		avail_spare(c, &now, n, &a);
-		f[i] = (struct fit){ .node = o->node, .tasks = o->tasks, .cpus = o->cpus, .mem = o->mem };
+		f[i] = (struct fit){ .node = o->node, .tasks = o->tasks, .cpus = m->shape->own_spec ? inside_cap(m->shape, c->node[o->node]) : o->cpus, .mem = o->mem };
 		memcpy(f[i].gres, o->gres, sizeof f[i].gres);
 		free_now = bitset_has(c->up, o->node) && a.cpus >= o->cpus && (!c->params.select_memory || a.mem >= o->mem) && (!m->shape->exclusive || bitset_has(c->idle, o->node));
 		for (uint32_t g = 0; g < n->gres_n; g++)

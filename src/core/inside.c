@@ -13,6 +13,22 @@ uint32_t inside_unit(const struct core *c, const struct core_node *n)
 	return c->params.select_cores ? n->threads : 1;
 }
 
+uint32_t inside_own_spec(const struct shape *s, const struct core_node *n)
+{
+	uint64_t k = s->spec_threads + (uint64_t)s->spec_cores * n->threads;
+	return k < n->cpus ? (uint32_t)k : n->cpus;
+}
+
+uint32_t inside_cap(const struct shape *s, const struct core_node *n) { return s->own_spec ? n->cpus - inside_own_spec(s, n) : n->cap; }
+
+uint32_t inside_charged(const struct core *c, const struct core_job *j)
+{
+	uint32_t k = j->alloc->cpus;
+	for (uint32_t i = 0; j->alloc->own_spec && i < j->alloc->n; i++)
+		k += inside_own_spec(j->shape, c->node[j->alloc->on[i].node]);
+	return k;
+}
+
 static uint32_t socket_cpus(const struct core_node *n) { return n->cores_per_socket * n->threads; }
 
 bool part_shares(const struct shape *s, const struct core_part *p)
@@ -449,6 +465,17 @@ static void choose_cpus(struct choice *h, const struct shape *s)
 		take_cyclic(h);
 }
 
+/* --core-spec, --thread-spec: all CPUs of the node but so many cores, as for CoreSpecCount, or the last threads. */
+static void take_own_spec(const struct shape *s, const struct core_node *n, uint64_t *words)
+{
+	uint64_t *kept = xcalloc(n->cpu_words, sizeof *kept);
+	node_spec_cores(n, s->spec_cores, kept);
+	for (uint32_t i = 0; i < n->cpus; i++)
+		if (!bit_of(kept, i) && i + s->spec_threads < n->cpus)
+			words[i / 64] |= 1ULL << (i % 64);
+	free(kept);
+}
+
 static void take_cpus(const struct core *c, const struct shape *s, const struct core_part *p, const struct core_node *n, const struct fit *f, const uint64_t *used, uint64_t *words)
 {
 	uint64_t *mask = xcalloc(2 * n->cpu_words + n->sockets, sizeof *mask), *busy = mask + n->cpu_words;
@@ -491,6 +518,9 @@ static void take_devices(const struct core_node *n, const struct fit *f, const u
 /* words: the node's cpu words, then its device words, all zero. used: what of both may not be taken (n->used, and what is reserved). */
 void inside_take(const struct core *c, const struct shape *s, const struct core_part *p, const struct core_node *n, const struct fit *f, const uint64_t *used, uint64_t *words)
 {
-	take_cpus(c, s, p, n, f, used, words);
+	if (s->own_spec)
+		take_own_spec(s, n, words);
+	else
+		take_cpus(c, s, p, n, f, used, words);
 	take_devices(n, f, used + n->cpu_words, words + n->cpu_words);
 }

@@ -197,7 +197,7 @@ static void drop_alloc(struct core *c, struct core_job *j)
 	x->nodes = job_nodes_text(c, j);
 	x->tres_alloc = license_job_tres(c, j, tres_of_alloc(c, j));
 	x->nodes_n = j->alloc->n;
-	x->cpus_n = j->alloc->cpus;
+	x->cpus_n = inside_charged(c, j);
 	if (j->blob_stale)
 		record_encode(c, j); /* with CPU and device ids, a last time */
 	while (j->steps) {

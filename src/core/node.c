@@ -66,11 +66,20 @@ static void gres_clear(struct core_node *n)
 
 static void spec_cpu(struct core_node *n, uint32_t cpu) { n->spec[cpu / 64] |= 1ULL << (cpu % 64); }
 
-/* CoreSpecCount: the last core of each socket in turn, from the last socket down; CpuSpecList: those CPUs (whole cores). */
+/* The last core of each socket in turn, from the last socket down. */
+void node_spec_cores(const struct core_node *n, uint32_t cores, uint64_t *words)
+{
+	for (uint32_t i = 0; i < cores && i < n->sockets * n->cores_per_socket; i++) {
+		uint32_t socket = n->sockets - 1 - i % n->sockets, core = (socket + 1) * n->cores_per_socket - 1 - i / n->sockets;
+		for (uint32_t k = core * n->threads; k < (core + 1) * n->threads; k++)
+			words[k / 64] |= 1ULL << (k % 64);
+	}
+}
+
+/* CoreSpecCount; CpuSpecList: those CPUs (whole cores). */
 static void spec_load(struct core_node *n, const Pb__NodeRecord *rec)
 {
 	struct bitset *b = NULL;
-	uint32_t left = rec->core_spec_count, cores = n->sockets * n->cores_per_socket;
 	free(n->spec);
 	n->spec = xcalloc(n->cpu_words, sizeof *n->spec);
 	if (rec->cpu_spec_list && rec->cpu_spec_list[0] && idset_parse(rec->cpu_spec_list, n->cpus, &b, NULL) >= 0) {
@@ -78,13 +87,8 @@ static void spec_load(struct core_node *n, const Pb__NodeRecord *rec)
 			for (uint32_t k = i / n->threads * n->threads; k < (i / n->threads + 1) * n->threads; k++)
 				spec_cpu(n, k);
 		bitset_destroy(b);
-	} else {
-		for (uint32_t i = 0; i < left && i < cores; i++) {
-			uint32_t socket = n->sockets - 1 - i % n->sockets, core = (socket + 1) * n->cores_per_socket - 1 - i / n->sockets;
-			for (uint32_t k = core * n->threads; k < (core + 1) * n->threads; k++)
-				spec_cpu(n, k);
-		}
-	}
+	} else
+		node_spec_cores(n, rec->core_spec_count, n->spec);
 	n->cap = n->cpus;
 	for (uint32_t i = 0; i < n->cpus; i++)
 		n->cap -= bit_of(n->spec, i);
@@ -237,7 +241,7 @@ static void mark_shared(struct core_node *n, const uint64_t *w, bool take)
 static void mark(struct core *c, struct core_node *n, struct core_job *j, const struct alloc_on *o, bool take)
 {
 	const uint64_t *w = j->alloc->words + o->bits;
-	if (n->cap < n->cpus)
+	if (n->cap < n->cpus && !j->alloc->own_spec)
 		node_spare_used(n, w);
 	n->over += j->alloc->over && take;
 	bool piled = n->over || j->alloc->share; /* else its CPUs are its own */
@@ -256,7 +260,7 @@ static void mark(struct core *c, struct core_node *n, struct core_job *j, const 
 	c->topo_only += j->alloc->topo_only ? (take ? 1 : -1u) : 0;
 	n->mem_used += take ? o->mem : -o->mem;
 	n->whole += j->alloc->exclusive ? (take ? 1 : -1u) : 0;
-	assert(piled || n->cpus_used <= n->cap);
+	assert(piled || j->alloc->own_spec || n->cpus_used <= n->cap);
 }
 
 void node_recount(struct core *c, struct core_node *n)

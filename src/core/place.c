@@ -31,7 +31,7 @@ void avail_now(const struct core_node *n, struct avail *a)
 static bool geometry_fits(const struct shape *s, const struct core_node *n)
 {
 	return (!s->sockets || n->sockets >= s->sockets) && (!s->cores || n->cores_per_socket >= s->cores) &&
-		(!s->threads || n->threads >= s->threads) && n->tmp >= s->tmp && n->cap >= s->min_cpus;
+		(!s->threads || n->threads >= s->threads) && n->tmp >= s->tmp && inside_cap(s, n) >= s->min_cpus;
 }
 
 /* Whole units; a socket of which the system keeps some gives the rest. */
@@ -55,7 +55,7 @@ static uint32_t need_cpus(const struct core *c, const struct shape *s, const str
 		cpus = (cpus + s->threads - 1) / s->threads * n->threads;
 	if (per && !s->overcommit && cpus < (tasks + per - 1) / per * n->threads)
 		cpus = (tasks + per - 1) / per * n->threads;
-	return s->exclusive ? n->cap : round_unit(c, n, cpus ? cpus : 1);
+	return s->exclusive ? inside_cap(s, n) : round_unit(c, n, cpus ? cpus : 1);
 }
 
 static uint64_t need_mem(const struct core *c, const struct shape *s, const struct core_node *n, uint32_t cpus, uint32_t gpus)
@@ -132,9 +132,21 @@ static bool tasks_fit(const struct core *c, const struct shape *s, const struct 
 		(!s->bind || near_enough(c, s, n, a, tasks, cpus));
 }
 
+/* --core-spec: a node that is all free, with the CPUs that the job itself leaves to the system. */
+static const struct avail *avail_spec(const struct shape *s, const struct core_node *n, const struct avail *a, struct avail *own)
+{
+	if (!s->own_spec)
+		return a;
+	*own = *a;
+	own->cpus = a->cpus < n->cap ? 0 : inside_cap(s, n);
+	return own;
+}
+
 uint32_t fit_tasks(const struct core *c, const struct shape *s, const struct core_node *n, const struct avail *a)
 {
-	if (!geometry_fits(s, n) || !a->cpus || (s->exclusive && a->cpus < n->cap))
+	struct avail own;
+	a = avail_spec(s, n, a, &own);
+	if (!geometry_fits(s, n) || !a->cpus || (s->exclusive && a->cpus < inside_cap(s, n)))
 		return 0;
 	uint32_t max = s->overcommit ? s->tasks : a->cpus / s->cpus_per_task;
 	for (uint32_t i = 0; i < s->node.n; i++)
@@ -182,7 +194,9 @@ static bool shares_gpus(const struct core_node *n, const struct fit *f, uint32_t
 /* What a node gives: its share of tasks and of the job's own GRES. */
 void fit_take(const struct core *c, const struct shape *s, const struct core_node *n, const struct avail *a, uint32_t tasks, const uint32_t *share, struct fit *f)
 {
+	struct avail own;
 	uint32_t gpus = gpus_fixed(c, s) + gpus_of_tasks(c, s, tasks);
+	a = avail_spec(s, n, a, &own);
 	f->node = n->index;
 	f->tasks = tasks;
 	f->cpus = need_cpus(c, s, n, tasks ? tasks : 1, gpus);
@@ -246,6 +260,7 @@ struct alloc *alloc_build(struct core *c, const struct shape *s, const struct co
 	struct alloc *a = xcalloc(1, sizeof *a + n * sizeof a->on[0]);
 	a->n = n;
 	a->exclusive = s->exclusive;
+	a->own_spec = s->own_spec;
 	a->user_only = s->user_only || (p && p->user_only);
 	a->topo_only = topology_alone(s, p);
 	a->share = part_shares(s, p);

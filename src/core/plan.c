@@ -82,7 +82,7 @@ static struct promise *promise_of(const struct core *c, struct core_job *j, uint
 	p->end_ms = w->end_ms;
 	p->n = p->own = n;
 	for (uint32_t i = 0; i < n; i++) {
-		p->on[i] = (struct promise_on){ .node = f[i].node, .cpus = f[i].cpus, .tasks = f[i].tasks, .mem = f[i].mem };
+		p->on[i] = (struct promise_on){ .node = f[i].node, .cpus = j->shape->own_spec ? c->node[f[i].node]->cap : f[i].cpus, .tasks = f[i].tasks, .mem = f[i].mem };
 		memcpy(p->on[i].gres, f[i].gres, sizeof f[i].gres);
 	}
 	if (more)

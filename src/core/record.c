@@ -266,7 +266,7 @@ static void record_fill(const struct core *c, Pb__JobRecord *m, struct core_job 
 	SET(num_nodes, j->alloc ? j->alloc->n : held ? j->x->nodes_n : s->min_nodes);
 	SET(num_tasks, s->tasks);
 	uint32_t cpus = s->tasks * s->cpus_per_task;
-	SET(num_cpus, j->alloc ? j->alloc->cpus : held ? j->x->cpus_n : cpus < s->min_nodes ? s->min_nodes : cpus);
+	SET(num_cpus, j->alloc ? inside_charged(c, j) : held ? j->x->cpus_n : cpus < s->min_nodes ? s->min_nodes : cpus);
 	m->tres_req = s->tres_req;
 	if (held)
 		m->alloc = alloc_message(c, j, a);
@@ -465,6 +465,7 @@ static int restore_alloc(struct core *c, struct core_job *j, const Pb__Alloc *m,
 		return r;
 	}
 	a->exclusive = j->shape->exclusive;
+	a->own_spec = j->shape->own_spec;
 	a->topo_only = topology_alone(j->shape, j->part < c->part_n ? c->part[j->part] : NULL);
 	a->user_only = j->shape->user_only || (j->part < c->part_n && c->part[j->part]->user_only);
 	a->share = share;

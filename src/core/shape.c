@@ -8,7 +8,7 @@
 #define KEY_FIELDS(X) X(min_nodes) X(max_nodes) X(num_tasks) X(cpus_per_task) X(ntasks_per_node) X(ntasks_per_socket) X(ntasks_per_core) \
 	X(min_cpus_node) X(sockets_per_node) X(cores_per_socket) X(threads_per_core) X(mem_per_node) X(mem_per_cpu) X(tmp_disk) \
 	X(time_limit_min) X(time_min_min) X(ntasks_per_tres) X(contiguous) X(overcommit) X(spread_job) X(use_min_nodes) X(oversubscribe) X(het_job_id) \
-	X(switches) X(switches_wait_sec) X(segment) X(consolidate_segments) X(spread_segments)
+	X(core_spec) X(thread_spec) X(switches) X(switches_wait_sec) X(segment) X(consolidate_segments) X(spread_segments)
 #define KEY_STRINGS(X) X(partition) X(tres_per_job) X(tres_per_node) X(tres_per_socket) X(tres_per_task) X(cpus_per_tres) X(mem_per_tres) \
 	X(features) X(prefer) X(req_nodes) X(exc_nodes) X(exclusive) X(licenses) X(distribution) X(gres_flags)
 
@@ -215,6 +215,9 @@ static int shape_fill(struct core *c, struct shape *s, const Pb__JobDesc *d, str
 	s->spread_segments = d->spread_segments;
 	s->user_only = d->exclusive && !strcasecmp(d->exclusive, "user");
 	s->share = d->oversubscribe;
+	s->own_spec = d->has_core_spec || d->has_thread_spec;
+	s->spec_cores = d->has_core_spec ? d->core_spec : 0;
+	s->spec_threads = d->has_thread_spec ? d->thread_spec : 0;
 	s->per_core = d->has_ntasks_per_core ? d->ntasks_per_core : 0;
 	s->block = distribution_block(d->distribution, c->params.select_block);
 	s->bind = d->gres_flags && strstr(d->gres_flags, "enforce-binding");
@@ -543,6 +546,8 @@ static void explain(struct core *c, struct shape *s, const struct core_part *p, 
 		error_set(err, code, "the nodes of partition \"%s\" with the preferred features \"%s\" cannot serve it", p->rec->name, s->prefer);
 	else if (s->features)
 		error_set(err, code, "no node of partition \"%s\" has what is asked for together with the features \"%s\"", p->rec->name, s->features);
+	else if (s->own_spec && s->spec_cores + s->spec_threads)
+		error_set(err, code, "no node of partition \"%s\" has enough CPUs when %u %s are kept for the system", p->rec->name, s->spec_cores + s->spec_threads, s->spec_cores ? "cores" : "threads");
 	else if (s->exc_nodes && s->exc_nodes[0])
 		error_set(err, code, "--exclude=%s leaves too few of the %u nodes of partition \"%s\"", s->exc_nodes, left, p->rec->name);
 	else

@@ -189,6 +189,8 @@ struct shape {
 	bool consolidate_segments, spread_segments;
 	uint32_t segment, switches, switches_wait; /* 0: not asked; seconds */
 	bool share;                 /* --oversubscribe */
+	uint32_t spec_cores, spec_threads; /* --core-spec, --thread-spec: kept for the system on its nodes instead of what these say, where own_spec */
+	bool own_spec;
 	bool block;                 /* CPUs of one socket before the next; else socket by socket in turn */
 	bool bind;                  /* only CPUs near the devices */
 
@@ -256,7 +258,7 @@ struct alloc {
 	uint32_t n, cpus;
 	uint32_t resv_id;           /* placed in this reservation; 0: in none */
 	uint64_t config_gen;        /* configuration it was placed under; 0: not by this controller */
-	bool exclusive, user_only, topo_only, share;
+	bool exclusive, user_only, topo_only, share, own_spec;
 	bool over;                  /* placed on CPUs of jobs that were suspended for it (gang.c) */
 	uint32_t left;              /* entries not ON_FREE */
 	uint64_t *words;
@@ -586,6 +588,7 @@ void node_setup(struct core *c, struct core_node *n, const Pb__NodeRecord *rec);
 /* What the node has found out about its devices (AutoDetect of gres.conf). */
 void node_gres_detected(const struct core *c, struct core_node *n, const Pb__NodeRecord *seen);
 void node_destroy(struct core_node *n);
+void node_spec_cores(const struct core_node *n, uint32_t cores, uint64_t *words);  /* adds the CPUs that the system keeps when it keeps so many cores */
 void node_spare_used(struct core_node *n, const uint64_t *words); /* CPUs that jobs have are not kept for the system, whatever the configuration now says */
 void node_refresh(struct core *c, struct core_node *n);        /* bitsets after any change of state or room */
 void node_hold(struct core *c, struct core_job *j, uint32_t at);     /* takes what alloc->on[at] says */
@@ -670,6 +673,9 @@ struct alloc *alloc_build(struct core *c, const struct shape *s, const struct co
 /* inside.c: which CPUs and devices of one node */
 static inline bool bit_of(const uint64_t *w, uint32_t i) { return w[i / 64] >> (i % 64) & 1; }
 uint32_t inside_free(const struct core *c, const struct core_node *n, const uint64_t *used); /* CPUs of whole free units */
+uint32_t inside_cap(const struct shape *s, const struct core_node *n);      /* CPUs that the job may have when it has the node alone */
+uint32_t inside_own_spec(const struct shape *s, const struct core_node *n); /* of it --core-spec and --thread-spec leave so many to the system */
+uint32_t inside_charged(const struct core *c, const struct core_job *j);    /* of its allocation, with those it keeps for the system */
 uint32_t inside_unit(const struct core *c, const struct core_node *n);      /* CPUs that are handed out together */
 bool part_shares(const struct shape *s, const struct core_part *p);         /* such a job shares its CPUs with others of the partition */
 uint32_t inside_limit(const struct core *c, const struct core_node *n, const struct core_part *p, const struct avail *a); /* CPUs the partition's limits leave of those free */

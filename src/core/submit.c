@@ -87,8 +87,6 @@ static int refuse_unsupported(const Pb__JobDesc *d, struct error *err)
 	}
 	if (d->exclusive && d->exclusive[0] && strcasecmp(d->exclusive, "node") && strcasecmp(d->exclusive, "user") && strcasecmp(d->exclusive, "topo"))
 		return error_set(err, ESLURM_NOT_SUPPORTED, "--exclusive=%s is not supported yet; whole nodes (--exclusive), --exclusive=user and --exclusive=topo are", d->exclusive);
-	if ((d->has_core_spec && d->core_spec) || (d->has_thread_spec && d->thread_spec))
-		return error_set(err, ESLURM_NOT_SUPPORTED, "--core-spec and --thread-spec are not supported yet");
 	if (d->segment && d->min_nodes > d->segment && d->min_nodes % d->segment && (!d->has_max_nodes || d->max_nodes == d->min_nodes))
 		return error_set(err, ESLURM_INVALID_NODE_COUNT, "--segment=%u does not fit the job size (%u): node count must be evenly divisible by segment size", d->segment, d->min_nodes);
 	if (d->has_het_job_id && d->has_time_min_min && d->time_min_min)
@@ -211,6 +209,19 @@ static struct core_part *part_taken(struct core *c, struct core_part *p)
 	return p;
 }
 
+/* --core-spec, --thread-spec: only where AllowSpecResourcesUsage lets them count; such a job has its nodes alone. */
+static void default_spec(const struct core *c, Pb__JobDesc *d)
+{
+	if (!c->params.allow_spec) {
+		d->has_core_spec = d->has_thread_spec = false;
+		d->core_spec = d->thread_spec = 0;
+	}
+	if (d->has_core_spec || d->has_thread_spec) {
+		d->exclusive = (char *)"node";
+		d->has_oversubscribe = d->oversubscribe = false;
+	}
+}
+
 /* ENFORCE_BINDING_GRES: --gres-flags=enforce-binding for all that do not say otherwise. */
 static void default_binding(const struct core *c, Pb__JobDesc *d, struct arena *a)
 {
@@ -237,6 +248,7 @@ int submit_defaults(struct core *c, Pb__JobDesc *d, struct arena *a, struct erro
 	}
 	d->partition = arena_strdup(a, names.data);
 	str_fini(&names);
+	default_spec(c, d);
 	default_per_gpu(c, part[0], d, a);
 	license_per_task(d, a);
 	default_memory(c, part[0], d);

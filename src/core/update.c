@@ -136,6 +136,25 @@ static int set_SWITCH_WAIT(struct change *ch, const char *key, const char *v, si
 	return 0;
 }
 
+/* One of the two: cores, or threads. -1 takes it back; the job keeps its nodes alone. */
+static int set_SPEC(struct change *ch, const char *key, const char *v, size_t at, size_t has)
+{
+	unsigned long long n = 0;
+	bool none = !strcmp(v, "-1");
+	if (!ch->c->params.allow_spec)
+		return error_set(ch->err, ESLURM_ACCESS_DENIED, "AllowSpecResourcesUsage is not set");
+	if (!none && str_to_u64(v, 0, 65533, &n) < 0)
+		return bad(ch, key, v, "a number");
+	ch->d->has_core_spec = ch->d->has_thread_spec = false;
+	ch->d->core_spec = ch->d->thread_spec = 0;
+	*(uint32_t *)((char *)ch->d + at) = (uint32_t)n;
+	*(protobuf_c_boolean *)((char *)ch->d + has) = !none;
+	xstr_set(&ch->d->exclusive, "node");
+	ch->d->has_oversubscribe = ch->d->oversubscribe = false;
+	ch->reshape = true;
+	return 0;
+}
+
 /* As sbatch --tres-bind: "gres/gpu:closest"; of steps, placement does not look at it. */
 static int set_TRES_BIND(struct change *ch, const char *key, const char *v, size_t at, size_t has)
 {
@@ -348,6 +367,7 @@ static const struct { const char *key; set_fn fn; size_t at, has; enum who who; 
 #define HAS_THROTTLE HAS_TEXT
 #define HAS_TRES_BIND HAS_TEXT
 #define HAS_ACCRUE HAS_TEXT
+#define HAS_SPEC HAS_NUMBER
 #define HAS_SWITCHES HAS_NUMBER
 #define HAS_SWITCH_WAIT HAS_NUMBER
 #define HAS_NUM HAS_NUMBER

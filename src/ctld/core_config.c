@@ -99,6 +99,7 @@ static void select_params(const struct conf *c, struct core_params *p)
 	p->select_sockets = v && strcasestr(v, "CR_Socket") != NULL;
 	p->select_lln = conf_has(c, CONF_SelectTypeParameters, "CR_LLN");
 	p->least_loaded_shared = conf_has(c, CONF_SelectTypeParameters, "LL_SHARED_GRES");
+	p->allow_spec = conf_bool(c, CONF_AllowSpecResourcesUsage);
 	p->enforce_binding = conf_has(c, CONF_SelectTypeParameters, "ENFORCE_BINDING_GRES");
 	p->many_shared = conf_has(c, CONF_SelectTypeParameters, "MULTIPLE_SHARING_GRES_PJ");
 	p->select_block = conf_has(c, CONF_SelectTypeParameters, "CR_CORE_DEFAULT_DIST_BLOCK");

@@ -90,6 +90,8 @@ static void request_draw(struct sim *s, struct request *q)
 	d.exclusive = (char *)(chance(s, 8) ? "node" : chance(s, 4) ? "user" : chance(s, 4) ? "topo" : NULL);
 	d.partition = (char *)(chance(s, 20) ? "short,main" : chance(s, 30) ? "short" : chance(s, 10) ? "shared" : chance(s, 5) ? "own" : NULL);
 	submit_placement(s, &d);
+	d.has_core_spec = s->w.params.allow_spec && chance(s, 5);
+	d.core_spec = draw(s, 3);
 	d.req_nodes = (char *)(chance(s, 4) ? "n1,n3" : NULL);
 	d.has_no_kill = d.no_kill = chance(s, 40);
 	d.licenses = (char *)(chance(s, 6) ? "la:2" : chance(s, 6) ? "la|lb" : chance(s, 3) ? "lb,la" : NULL);
@@ -617,6 +619,7 @@ int main(int argc, char **argv)
 	s.w.clean = seed % 2;
 	s.w.params.slurmd_timeout_sec = 60;
 	s.w.params.backfill = seed % 4 != 3;
+	s.w.params.allow_spec = seed % 4 == 1;
 	s.w.params.many_shared = seed % 4 == 2;
 	s.w.params.least_loaded_shared = seed % 3 == 1;
 	s.w.params.bf_reserve = seed % 5 == 1 || seed % 5 == 4 ? (uint32_t)(seed % 3 + 1) : 0;
