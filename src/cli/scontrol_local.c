@@ -198,7 +198,7 @@ static void pid_put(struct list *out, const Pb__NodeStep *step, const Pb__StatRs
 		json_num(&out->j, "global_task_id", task != NULL, false, task ? task->rank : 0);
 		json_num(&out->j, "local_task_id", task != NULL, false, task ? task->local : 0);
 		json_u64(&out->j, "job_id", step->job_id);
-		json_u64(&out->j, "pid", pid);
+		json_i64(&out->j, "pid", (int32_t)pid);
 		json_text(&out->j, "step_id", word);
 		json_close(&out->j);
 		return;
@@ -207,7 +207,7 @@ static void pid_put(struct list *out, const Pb__NodeStep *step, const Pb__StatRs
 		snprintf(local, sizeof local, "%u", task->local);
 		snprintf(rank, sizeof rank, "%u", task->rank);
 	}
-	str_addf(&out->out, "%-8u %-8u %-8s %-7s %-8s \n", pid, step->job_id, word, local, rank);
+	str_addf(&out->out, "%-8d %-8u %-8s %-7s %-8s \n", (int)pid, step->job_id, word, local, rank);
 }
 
 /* "5", "5.0", "5.batch", a SLUID, "*". `typed` is what messages name. */
@@ -284,6 +284,9 @@ void scontrol_listpids(struct scontrol *s, int argc, char **argv)
 		w.any = true;
 		for (size_t k = 0; stat && k < stat->n_pid; k++)
 			pid_put(&out, step, stat, stat->pid[k]);
+		for (size_t k = 0; stat && k < stat->n_task; k++)
+			if (stat->task[k]->pid == UINT32_MAX)     /* of the extern step */
+				pid_put(&out, step, stat, UINT32_MAX);
 		if (stat)
 			pb__stat_rsp__free_unpacked(stat, NULL);
 	}

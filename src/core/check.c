@@ -148,7 +148,7 @@ static void check_job(const struct core *c, const struct core_job *j)
 	assert((j->task == UINT32_MAX) || j->array->job_of[j->task] == j->id);
 	assert((j->end_prev || j->end_next || c->end_first == j) == (job_state_is_final(j->state) && !(j->flags & JOBF_COMPLETING) && !het_is_open(c, j)));
 	assert(!j->epilog_ctld || (j->flags & JOBF_COMPLETING));
-	assert(!(j->flags & JOBF_CONFIGURING) || (j->state == PB__JOB_STATE__RUNNING && !j->steps));
+	assert(!(j->flags & JOBF_CONFIGURING) || (j->state == PB__JOB_STATE__RUNNING && (!j->steps || (j->steps->id == STEP_ID_EXTERN && !j->steps->next))));
 	if (j->alloc)
 		check_alloc(c, j);
 }

@@ -1,6 +1,6 @@
 /* configure.c - what is done for a job between having its nodes and running, and when it is over
  *
- *   job_start -> PrologSlurmctld (FX_SCRIPT, EV_SCRIPT_DONE) -> with PrologFlags=Alloc the prologs on all its nodes (FX_PROLOG, PROLOG_DONE) -> ready: FX_ALLOCATED, the
+ *   job_start -> PrologSlurmctld (FX_SCRIPT, EV_SCRIPT_DONE) -> with PrologFlags=Alloc the prologs on all its nodes, with Contain the extern step too (FX_PROLOG, PROLOG_DONE) -> ready: FX_ALLOCATED, the
  *   batch script is launched, steps that waited are made. Until then the job is RUNNING with the flag CONFIGURING.
  *   job_end, job_requeue -> EpilogSlurmctld, beside the epilogs on its nodes; the job stays COMPLETING until that has ended too.
  *
@@ -19,7 +19,7 @@ static void script_ask(struct core *c, struct core_job *j, bool epilog)
 	e->value = run_of(j);
 }
 
-static void prologs_ask(struct core *c, struct core_job *j, const char *nodes)
+static void prologs_ask(struct core *c, struct core_job *j, const char *nodes, Pb__StepLayout *layout)
 {
 	struct arena *a = fx_arena(c);
 	Pb__PrologReq *m = arena_alloc(a, sizeof *m);
@@ -27,6 +27,7 @@ static void prologs_ask(struct core *c, struct core_job *j, const char *nodes)
 	m->job_id = j->id;
 	m->restarts = j->restarts;
 	m->job = record_message(c, j, a);
+	m->layout = layout;
 	fx_to_nodes(c, FX_PROLOG, j->id, nodes, m);
 }
 
@@ -61,7 +62,7 @@ static void nodes_prepare(struct core *c, struct core_job *j)
 		j->flags |= JOBF_CONFIGURING;
 		fx_persist(c, j);
 	}
-	prologs_ask(c, j, nodes);
+	prologs_ask(c, j, nodes, c->params.prolog_contain ? step_extern(c, j) : NULL);
 	free(nodes);
 	if (c->params.prolog_nohold)
 		ready(c, j);
@@ -107,8 +108,9 @@ void configure_node_ready(struct core *c, struct core_job *j, uint32_t node)
 void configure_node_back(struct core *c, struct core_job *j, uint32_t node)
 {
 	int at = job_at_node(j, node);
+	const struct step *s = step_find(j, STEP_ID_EXTERN);
 	if (at >= 0 && j->alloc->on[at].preparing)
-		prologs_ask(c, j, c->node[node]->name);
+		prologs_ask(c, j, c->node[node]->name, s ? layout_message(c, j, s, fx_arena(c)) : NULL);
 }
 
 /* Back to the queue where that may be, else the end; `hold`: it needs somebody to look at it first. */

@@ -67,7 +67,7 @@ struct core_params {
 	uint64_t def_cpu_per_gpu, def_mem_per_gpu;                  /* where the partition has none; 0 none */
 	uint64_t def_mem_per_cpu, def_mem_per_node, max_mem_per_cpu, max_mem_per_node; /* MiB, 0 none */
 	bool prolog_ctld, epilog_ctld;    /* PrologSlurmctld, EpilogSlurmctld: the shell answers each FX_SCRIPT with an EV_SCRIPT_DONE */
-	bool prolog_alloc, prolog_nohold, prolog_force_requeue; /* PrologFlags: Alloc or what implies it, NoHold, ForceRequeueOnFail */
+	bool prolog_alloc, prolog_contain, prolog_nohold, prolog_force_requeue; /* PrologFlags: Alloc or what implies it, Contain, NoHold, ForceRequeueOnFail */
 	bool epilog_env;                  /* slurmd's Epilog is set: orders to end a job carry its record */
 	bool prolog_fail_nohold;          /* SchedulerParameters=nohold_on_prolog_fail */
 	bool node_steps_clean;            /* slurmd reports BATCH_DONE with `clean`: nothing left, epilog done */

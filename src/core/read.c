@@ -354,7 +354,12 @@ static void steps_of(const struct core *c, const struct core_job *j, Pb__StepRec
 {
 	for (const struct step *s = j->alloc ? j->steps : NULL; s; s = s->next) {
 		*ret = xgrow(*ret, cap, *n + 1, sizeof **ret);
-		(*ret)[(*n)++] = step_record(c, j, s);
+		Pb__StepRecord *m = step_record(c, j, s);
+		if (s->id == STEP_ID_BATCH || s->id == STEP_ID_EXTERN) {    /* has what the job has: shown with nothing of its own, as in the reference */
+			m->num_cpus = 0;
+			xfree(m->tres);
+		}
+		(*ret)[(*n)++] = m;
 	}
 }
 

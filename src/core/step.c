@@ -60,31 +60,43 @@ static void step_remove(struct core_job *j, struct step *s)
 }
 
 static bool special(uint32_t id) { return id >= STEP_ID_INTERACTIVE; }
+static uint32_t node_words(const struct core_node *n) { return n->cpu_words + n->dev_words + n->gres_n; }
+static void step_account(struct core *c, struct core_job *j, const struct step *s);
 
-/* The step of the batch script, or of salloc's shell: on the first node, beside all others. */
+/* The step of the batch script or of salloc's shell, on the first node; the extern step, on all of them. Beside all others. */
 struct step *step_special(struct core *c, struct core_job *j, uint32_t id)
 {
-	const struct alloc_on *o = &j->alloc->on[0];
-	const struct core_node *n = c->node[o->node];
+	uint32_t nodes = id == STEP_ID_EXTERN ? j->alloc->n : 1, at = 0;
 	struct step *s = step_find(j, id);
 	if (s) /* of the run before */
 		step_remove(j, s);
 	s = xcalloc(1, sizeof *s);
 	s->id = id;
-	s->tasks = 1;
-	s->cpus = o->cpus;
 	s->overlap = true;
 	s->start_ms = c->now_ms;
 	s->state = PB__JOB_STATE__RUNNING;
-	s->on = xcalloc(1, sizeof *s->on);
-	s->on_n = s->nodes_left = 1;
-	s->on[0] = (struct step_on){ .cpus = o->cpus, .mem = o->mem, .tasks = 1 };
-	s->rank = xcalloc(1, sizeof *s->rank);
-	uint32_t words = n->cpu_words + n->dev_words + n->gres_n;
-	s->words = xcalloc(words + 1, sizeof *s->words);
-	memcpy(s->words, j->alloc->words + o->bits, words * sizeof *s->words);
+	s->on = xcalloc(nodes, sizeof *s->on);
+	s->rank = xcalloc(nodes, sizeof *s->rank);
+	s->tasks = s->on_n = s->nodes_left = nodes;
+	for (uint32_t i = 0; i < nodes; i++) {
+		const struct alloc_on *o = &j->alloc->on[i];
+		uint32_t words = node_words(c->node[o->node]);
+		s->on[i] = (struct step_on){ .at = i, .cpus = o->cpus, .mem = o->mem, .tasks = 1, .bits = at };
+		s->rank[i] = i;
+		s->cpus += o->cpus;
+		s->words = xrealloc(s->words, (at + words + 1) * sizeof *s->words);
+		memcpy(s->words + at, j->alloc->words + o->bits, words * sizeof *s->words);
+		at += words;
+	}
 	step_add(j, s);
 	return s;
+}
+
+Pb__StepLayout *step_extern(struct core *c, struct core_job *j)
+{
+	const struct step *s = step_special(c, j, STEP_ID_EXTERN);
+	step_account(c, j, s);
+	return layout_message(c, j, s, fx_arena(c));
 }
 
 /* --- records ---------------------------------------------------------------------------------- */
@@ -167,7 +179,7 @@ Pb__StepRecord *step_record(const struct core *c, const struct core_job *j, cons
 	SET(num_cpus, s->cpus);
 	SET(time_limit_min, s->time_min);
 	SET(uid, j->uid);
-	m->tres = s->on_n ? step_tres(c, j, s) : NULL;
+	m->tres = s->id == STEP_ID_EXTERN ? tres_of_alloc(c, j) : s->on_n ? step_tres(c, j, s) : NULL;
 	m->partition = xstrdup_null(j->part < c->part_n ? c->part[j->part]->rec->name : NULL);
 	m->user = xstrdup_null(atom_text(c, j->user));
 	m->sluid = record_sluid(j);
@@ -553,7 +565,7 @@ void step_finish_all(struct core *c, struct core_job *j)
 		if (s->id == STEP_ID_EXTERN)
 			s->state = PB__JOB_STATE__COMPLETED;
 		s->presumed = s->id != STEP_ID_EXTERN;
-		s->status = batch ? 15 : 9;
+		s->status = s->id == STEP_ID_EXTERN ? 0 : batch ? 15 : 9;
 		step_account(c, j, s);
 	}
 	for (struct step_wait **at = &c->step_waits; *at;) {
@@ -708,12 +720,9 @@ void step_alive(struct core *c, struct core_job *j, uint32_t node, uint32_t step
 		if (!special(step_id) && step_id >= j->next_step)
 			j->next_step = step_id + 1;
 	}
-	const struct core_node *n = c->node[node];
-	uint32_t words = n->cpu_words + n->dev_words + n->gres_n, have = 0;
-	for (uint32_t i = 0; i < s->on_n; i++) {
-		const struct core_node *m = c->node[j->alloc->on[s->on[i].at].node];
-		have += m->cpu_words + m->dev_words + m->gres_n;
-	}
+	uint32_t words = node_words(c->node[node]), have = 0;
+	for (uint32_t i = 0; i < s->on_n; i++)
+		have += node_words(c->node[j->alloc->on[s->on[i].at].node]);
 	s->words = xrealloc(s->words, (have + words + 1) * sizeof *s->words);
 	memcpy(s->words + have, j->alloc->words + j->alloc->on[at].bits, words * sizeof *s->words);
 	s->on = xrealloc(s->on, (s->on_n + 1) * sizeof *s->on);

@@ -15,6 +15,7 @@ void step_waits_retry(struct core *c, struct core_job *j);
 void step_waits_timer(struct core *c);
 struct step *step_find(const struct core_job *j, uint32_t id);
 struct step *step_special(struct core *c, struct core_job *j, uint32_t id);
+Pb__StepLayout *step_extern(struct core *c, struct core_job *j); /* made, to be started by slurmctld's order for the prologs; in the turn's arena */
 Pb__StepRecord *step_record(const struct core *c, const struct core_job *j, const struct step *s);
 void step_timer(struct core *c, struct core_job *j, uint32_t step_id);
 void steps_leave_node(struct core *c, struct core_job *j, uint32_t at);

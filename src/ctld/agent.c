@@ -18,6 +18,7 @@
 #include "ctld/scripts.h"
 #include "ctld/turn.h"
 #include "model/hostlist.h"
+#include "model/stepid.h"
 #include "proto/agent.pb-c.h"
 
 #define IN_FLIGHT 32
@@ -336,6 +337,18 @@ void agent_tell(struct ctld *d, const struct core_effect *e)
 	struct tell *t = xmalloc(sizeof *t);
 	*t = (struct tell){ rpc_of(e->type), e->job_id, xstrdup(e->nodes), payload_copy(e->msg) };
 	turn_after(d, tell_send, t);
+}
+
+/* With PrologFlags=Contain the order brings the credential of the extern step. */
+void agent_prolog(struct ctld *d, const struct core_effect *e)
+{
+	Pb__PrologReq m = *(const Pb__PrologReq *)e->msg;
+	struct core_effect with = *e;
+	m.extern_cred = m.layout ? cred_step(d, m.job, STEP_ID_EXTERN, m.layout, NULL) : NULL;
+	m.layout = NULL;
+	with.msg = &m.base;
+	agent_tell(d, &with);
+	cred_free(m.extern_cred);
 }
 
 void agent_tell_all(struct ctld *d, enum rpc rpc)

@@ -13,6 +13,7 @@ void agent_nodes_changed(struct ctld *d);
 /* Effects of the core: prepared now, sent when the turn is on disk. */
 void agent_launch(struct ctld *d, const struct core_effect *e);
 void agent_tell(struct ctld *d, const struct core_effect *e);
+void agent_prolog(struct ctld *d, const struct core_effect *e);
 /* All nodes: D_RECONFIG, D_SHUTDOWN. */
 void agent_tell_all(struct ctld *d, enum rpc rpc);
 /* Ask a node for a sign of life now. */

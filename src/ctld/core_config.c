@@ -127,6 +127,7 @@ static void prolog_params(const struct conf *c, struct core_params *p)
 	p->epilog_ctld = conf_list(c, CONF_EpilogSlurmctld, &list) > 0;
 	for (size_t i = 0; i < sizeof implies_alloc / sizeof implies_alloc[0]; i++)
 		p->prolog_alloc = p->prolog_alloc || conf_has(c, CONF_PrologFlags, implies_alloc[i]);
+	p->prolog_contain = conf_has(c, CONF_PrologFlags, "Contain");
 	p->epilog_env = conf_list(c, CONF_Epilog, &list) > 0;
 	p->prolog_nohold = conf_has(c, CONF_PrologFlags, "NoHold");
 	p->prolog_force_requeue = conf_has(c, CONF_PrologFlags, "ForceRequeueOnFail");

@@ -229,6 +229,7 @@ static void fx_persist_resv(struct turns *t, const struct core_effect *e) { numb
 static void fx_next_id(struct turns *t, const struct core_effect *e) { t->next_job_id = e->value; }
 static void fx_launch(struct turns *t, const struct core_effect *e) { agent_launch(t->d, e); }
 static void fx_tell(struct turns *t, const struct core_effect *e) { agent_tell(t->d, e); }
+static void fx_prolog(struct turns *t, const struct core_effect *e) { agent_prolog(t->d, e); }
 static void fx_account(struct turns *t, const struct core_effect *e) { acct_add(t->d, e); }
 static void fx_log(struct turns *t, const struct core_effect *e) { log_at((enum log_level)e->level, "%s", e->text); }
 
@@ -267,7 +268,7 @@ static void (*const effect_fn[])(struct turns *, const struct core_effect *) = {
 	[FX_PERSIST_RESV] = fx_persist_resv, [FX_REMOVE_RESV] = fx_persist_resv, [FX_PERSIST_NEXT_ID] = fx_next_id, [FX_LAUNCH_BATCH] = fx_launch, [FX_ALLOCATED] = fx_allocated, [FX_ENDED] = fx_ended,
 	[FX_SIGNAL] = fx_tell, [FX_TERMINATE] = fx_tell, [FX_SUSPEND] = fx_tell, [FX_NOTIFY] = fx_tell, [FX_REBOOT] = fx_tell, [FX_ACCOUNT_JOB] = fx_account,
 	[FX_ACCOUNT_STEP] = fx_account, [FX_TIMER] = fx_timer, [FX_PLAN_MORE] = fx_plan_more, [FX_LOG] = fx_log, [FX_MAIL] = fx_mail,
-	[FX_SCRIPT] = fx_script, [FX_PROLOG] = fx_tell,
+	[FX_SCRIPT] = fx_script, [FX_PROLOG] = fx_prolog,
 };
 
 /* Must the answer to this event wait for the disk? Steps need not, unless a record changed with them (a new block of step ids). */

@@ -36,6 +36,7 @@ Pb__ReservationRecord *core_resv_by_id(const struct core *c, uint32_t id) { retu
 static void left(struct ctld *d, void *what) { str_add_sep(&out, " ", what); }
 void agent_launch(struct ctld *d, const struct core_effect *e);
 void agent_tell(struct ctld *d, const struct core_effect *e);
+void agent_prolog(struct ctld *d, const struct core_effect *e);
 void acct_add(struct ctld *d, const struct core_effect *e);
 void mail_add(struct ctld *d, const struct core_effect *e);
 void site_run(struct ctld *d, const struct core_effect *e);
@@ -47,6 +48,7 @@ void scripts_forget(struct ctld *d, uint32_t id);
 void reads_core_changed(struct reads *r);
 void agent_launch(struct ctld *d, const struct core_effect *e) { turn_after(d, left, (void *)"launch"); }
 void agent_tell(struct ctld *d, const struct core_effect *e) { turn_after(d, left, (void *)"tell"); }
+void agent_prolog(struct ctld *d, const struct core_effect *e) { agent_tell(d, e); }
 void acct_add(struct ctld *d, const struct core_effect *e) { }
 void audit_allocated(struct ctld *d, uint32_t job_id) { }
 void audit_ended(struct ctld *d, uint32_t job_id) { }

@@ -43,6 +43,7 @@ static void h_ping(struct noded *n, struct wire_req *req)
 static struct { struct wire_req *req[HELD_MAX]; size_t n; } held;
 
 static void launch_run(struct noded *n, struct wire_req *req);
+static void prolog_run(struct noded *n, struct wire_req *req);
 
 void handlers_keys_known(struct noded *n)
 {
@@ -52,7 +53,7 @@ void handlers_keys_known(struct noded *n)
 		if (wire_req_gone(held.req[i]))
 			wire_reply_error(held.req[i], ESLURM_COMM, NULL);      /* slurmctld tries again; nobody hears this */
 		else
-			launch_run(n, held.req[i]);
+			(wire_req_rpc(held.req[i]) == RPC_D_PROLOG ? prolog_run : launch_run)(n, held.req[i]);
 }
 
 static void h_launch(struct noded *n, struct wire_req *req)
@@ -60,7 +61,7 @@ static void h_launch(struct noded *n, struct wire_req *req)
 	if (!cred_has_keys(n->creds) && held.n < HELD_MAX)
 		held.req[held.n++] = req;
 	else
-		launch_run(n, req);
+		(wire_req_rpc(req) == RPC_D_PROLOG ? prolog_run : launch_run)(n, req);
 }
 
 static void launch_run(struct noded *n, struct wire_req *req)
@@ -127,9 +128,15 @@ static void h_terminate(struct noded *n, struct wire_req *req)
 	handlers_reply(req, 0, NULL);            /* last: the message lives only as long as the call */
 }
 
-static void h_prolog(struct noded *n, struct wire_req *req)
+static void prolog_run(struct noded *n, struct wire_req *req)
 {
-	handlers_reply(req, jobs_prolog(n, (const Pb__PrologReq *)wire_req_msg(req)), NULL);
+	struct error err = { 0 };
+	int rc = launch_prolog(n, (const Pb__PrologReq *)wire_req_msg(req), &err);
+	if (err.code) {
+		log_error("prolog refused: %s", err.line);
+		jobs_prolog_refused(n, (const Pb__PrologReq *)wire_req_msg(req), &err);
+	}
+	handlers_reply(req, rc, err.code ? err.line : NULL);
 }
 
 static void order_job(struct noded *n, struct wire_req *req, uint32_t job_id, const uint32_t *step_id, const Pb__StepdOrder *order)
@@ -272,7 +279,7 @@ static void h_shutdown(struct noded *n, struct wire_req *req)
 
 static const struct { enum rpc rpc; void (*run)(struct noded *, struct wire_req *); } handlers[] = {
 	{ RPC_D_PING, h_ping }, { RPC_D_BATCH, h_launch }, { RPC_D_LAUNCH, h_launch }, { RPC_D_SIGNAL, h_signal },
-	{ RPC_D_TERMINATE, h_terminate }, { RPC_D_PROLOG, h_prolog }, { RPC_D_SUSPEND, h_suspend }, { RPC_D_NOTIFY, h_notify }, { RPC_D_REBOOT, h_reboot },
+	{ RPC_D_TERMINATE, h_terminate }, { RPC_D_PROLOG, h_launch }, { RPC_D_SUSPEND, h_suspend }, { RPC_D_NOTIFY, h_notify }, { RPC_D_REBOOT, h_reboot },
 	{ RPC_D_ATTACH, h_attach }, { RPC_D_STAT, stat_start }, { RPC_D_RECONFIG, h_reconfig }, { RPC_D_LOG_SET, h_log_set }, { RPC_D_INFO, h_info }, { RPC_D_SHUTDOWN, h_shutdown },
 };
 

@@ -136,7 +136,7 @@ static void event_init(Pb__NodeEvent *e, Pb__NodeEvent__Kind kind, uint32_t job_
 }
 
 /* Whose fault is it that a step could not run? */
-enum blame { BLAME_NODE, BLAME_NOBODY };
+enum blame { BLAME_NODE, BLAME_NOBODY, BLAME_JOB };
 
 static void launch_failed(struct noded *n, uint32_t job_id, uint32_t step_id, uint32_t restarts, int code, const char *text, enum blame blame)
 {
@@ -230,10 +230,10 @@ static void on_prolog(struct noded *n, int status, void *arg)
 	if (status)
 		snprintf(j->problem, sizeof j->problem, "%s %d", WIFSIGNALED(status) ? "killed by signal" : "exit status",
 			 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	if (!j->terminating && !status)
+		waiting_run(j);            /* the extern step among them: it is there when slurmctld hears that the node is ready */
 	if (!j->terminating && (status || j->asked))
 		prolog_tell(j);
-	if (!j->terminating && !status)
-		waiting_run(j);
 	waiting_drop(j);
 	if (j->terminating && !steps_count_job(n, j->job_id))
 		epilog_start(j);
@@ -269,13 +269,42 @@ int jobs_launch(struct noded *n, Pb__StepdStart *start, struct error *err)
 	return rc;
 }
 
-int jobs_prolog(struct noded *n, const Pb__PrologReq *req)
+static bool is_waiting(const struct node_job *j, uint32_t step_id)
+{
+	const struct waiting *w = j->waiting;
+	while (w && w->step_id != step_id)
+		w = w->next;
+	return w != NULL;
+}
+
+/* Now, or when the prolog is over. False: it could not be, and slurmctld has been told. */
+static bool extern_start(struct node_job *j, const Pb__StepdStart *start)
+{
+	struct noded *n = j->node;
+	struct error err = { 0 };
+	if (!start || is_waiting(j, STEP_ID_EXTERN) || steps_find(n, j->job_id, STEP_ID_EXTERN))
+		return true;
+	bool later = j->phase == JOB_PROLOG || (j->phase == JOB_NEW && script_is_set(n, CONF_Prolog));
+	int rc = later ? waiting_add(j, start, &err) : steps_spawn(n, start, &err);
+	if (rc < 0)
+		launch_failed(n, j->job_id, STEP_ID_EXTERN, j->restarts, err.code, err.line, BLAME_NODE);
+	return rc == 0;
+}
+
+void jobs_prolog_refused(struct noded *n, const Pb__PrologReq *req, const struct error *err)
+{
+	launch_failed(n, req->job_id, STEP_ID_EXTERN, req->restarts, err->code, err->line, BLAME_JOB);
+}
+
+int jobs_prolog(struct noded *n, const Pb__PrologReq *req, const Pb__StepdStart *start)
 {
 	struct node_job *j = job_find(n, req->job_id);
 	if (runs_have(&recent, req->job_id, req->restarts) || (j && (j->terminating || j->restarts != req->restarts)))
 		return -ESLURM_ALREADY_DONE;
 	j = job_get(n, req->job_id, req->restarts);
 	j->asked = true;
+	if (j->phase != JOB_FAILED && !extern_start(j, start))
+		return 0;
 	if (j->phase == JOB_NEW && script_is_set(n, CONF_Prolog)) {
 		prolog_start(j, req->job);
 		return 0;

@@ -12,9 +12,11 @@ int jobs_launch(struct noded *n, Pb__StepdStart *start, struct error *err);
 void jobs_launch_again(struct noded *n);
 /* Each launch that waits for its prolog. */
 void jobs_each_waiting(const struct noded *n, void (*fn)(uint32_t job_id, uint32_t step_id, uint32_t restarts, void *arg), void *arg);
-/* The prolog now, before any step (PrologFlags=Alloc). PROLOG_DONE, or LAUNCH_FAILED with `prolog`, tells of its end; asked again it is told again. 0, or
- * -ESLURM_ALREADY_DONE: this run of the job is over here. */
-int jobs_prolog(struct noded *n, const Pb__PrologReq *req);
+/* The prolog now, before any step (PrologFlags=Alloc), then the extern step (`start`, which stays the caller's; NULL: none). PROLOG_DONE, or LAUNCH_FAILED
+ * with `prolog`, tells of its end; asked again it is told again. 0, or -ESLURM_ALREADY_DONE: this run of the job is over here. */
+int jobs_prolog(struct noded *n, const Pb__PrologReq *req, const Pb__StepdStart *start);
+/* It may not run here: slurmctld is told, who would wait for its end. */
+void jobs_prolog_refused(struct noded *n, const Pb__PrologReq *req, const struct error *err);
 void jobs_terminate(struct noded *n, const Pb__TerminateReq *req);
 /* A step is over; event NULL: its slurmstepd was killed. */
 void jobs_step_end(struct noded *n, struct node_step *st, const Pb__StepdEvent *event);

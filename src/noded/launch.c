@@ -30,22 +30,32 @@ static uint32_t node_index(const struct noded *n, const Pb__StepCred *cred)
 	return 0;
 }
 
-static int start_step(struct noded *n, Pb__StepCred *cred, Pb__LaunchSpec *spec, Pb__BatchLaunch *batch, struct error *err)
+/* What slurmstepd is told; settings_free() afterwards. */
+static int start_fill(struct noded *n, Pb__StepCred *cred, Pb__StepdStart *start, struct error *err)
 {
-	Pb__StepdStart start = PB__STEPD_START__INIT;
+	pb__stepd_start__init(start);
 	if (!n->is_root && cred->uid != geteuid())
 		return error_set(err, ESLURM_ACCESS_DENIED, "slurmd on %s runs as uid %u and not as root: it can run jobs of that user only, not of uid %u", n->name,
 				 (unsigned)geteuid(), cred->uid);
-	start.cred = cred;
+	start->cred = cred;
+	start->node = n->name;
+	start->node_index = node_index(n, cred);
+	start->spool_dir = n->spool;
+	start->run_dir = n->spool;
+	start->cluster = (char *)conf_str(n->conf, CONF_ClusterName);
+	settings_fill(n, start);
+	return 0;
+}
+
+static int start_step(struct noded *n, Pb__StepCred *cred, Pb__LaunchSpec *spec, Pb__BatchLaunch *batch, struct error *err)
+{
+	Pb__StepdStart start;
+	int rc = start_fill(n, cred, &start, err);
+	if (rc < 0)
+		return rc;
 	start.spec = spec;
 	start.batch = batch;
-	start.node = n->name;
-	start.node_index = node_index(n, cred);
-	start.spool_dir = n->spool;
-	start.run_dir = n->spool;
-	start.cluster = (char *)conf_str(n->conf, CONF_ClusterName);
-	settings_fill(n, &start);
-	int rc = jobs_launch(n, &start, err);
+	rc = jobs_launch(n, &start, err);
 	settings_free(&start);
 	return rc;
 }
@@ -87,6 +97,28 @@ int launch_batch(struct noded *n, struct wire_req *req, struct error *err)
 		rc = start_step(n, b->cred, NULL, b, err);
 	}
 	pb__batch_launch__free_unpacked(b, NULL);
+	return rc;
+}
+
+/* Its credential does not expire: slurmctld repeats the order until the node is there, and a run that is over here is not begun again. */
+int launch_prolog(struct noded *n, const Pb__PrologReq *m, struct error *err)
+{
+	Pb__StepdStart start;
+	if (!m->extern_cred)
+		return jobs_prolog(n, m, NULL);
+	int rc = cred_check_signature(n->creds, SIGN_CRED, &m->extern_cred->cred, &m->extern_cred->signature, err);
+	if (rc < 0)
+		return rc;
+	Pb__StepCred *cred = (Pb__StepCred *)(void *)wire_unpack(&pb__step_cred__descriptor, m->extern_cred->cred.data, m->extern_cred->cred.len);
+	if (!cred || cred->step_id != STEP_ID_EXTERN || cred->job_id != m->job_id || cred->job->restarts != m->restarts)
+		rc = error_set(err, ESLURM_CRED, "malformed credential of an extern step");
+	rc = rc < 0 ? rc : start_fill(n, cred, &start, err);
+	if (!rc) {
+		rc = jobs_prolog(n, m, &start);
+		settings_free(&start);
+	}
+	if (cred)
+		pb__step_cred__free_unpacked(cred, NULL);
 	return rc;
 }
 

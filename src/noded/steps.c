@@ -393,7 +393,7 @@ static void on_bcast_written(uv_write_t *req, int status)
 }
 
 /* sbcast: told what to do, then left alone; it reports to the sender, who holds the other end. */
-static int bcast_spawn(struct noded *n, Pb__StepdStart *start, struct error *err)
+static int bcast_spawn(struct noded *n, const Pb__StepdStart *start, struct error *err)
 {
 	pid_t pid;
 	int channel = stepd_start(n, "slurmstepd: [sbcast]", -1, &pid);
@@ -428,7 +428,7 @@ void steps_stopped(struct noded *n, uint32_t job_id, bool stopped)
 		n->stopped[i] = n->stopped[--n->stopped_n];
 }
 
-int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err)
+int steps_spawn(struct noded *n, const Pb__StepdStart *start, struct error *err)
 {
 	pid_t pid;
 	char name[32], title[64];

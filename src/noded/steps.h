@@ -27,7 +27,7 @@ struct node_step {
 /* A job is suspended (or is no more): its steps that are started meanwhile begin so. */
 void steps_stopped(struct noded *n, uint32_t job_id, bool stopped);
 /* Start slurmstepd with this message. 0 or error. */
-int steps_spawn(struct noded *n, Pb__StepdStart *start, struct error *err);
+int steps_spawn(struct noded *n, const Pb__StepdStart *start, struct error *err);
 /* At start: connect to the slurmstepds that are alive, report completions nobody has taken. `kill`: end them (slurmd -c). */
 void steps_adopt(struct noded *n, bool kill);
 void steps_order(struct node_step *st, const Pb__StepdOrder *order);

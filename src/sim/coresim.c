@@ -637,6 +637,7 @@ int main(int argc, char **argv)
 	/* seed 2 plans everything anew at each change, and scripts are many changes */
 	s.w.params.prolog_ctld = seed % 7 == 1 || seed % 7 == 3;
 	s.w.params.prolog_alloc = seed % 7 == 3 || seed % 7 == 4;
+	s.w.params.prolog_contain = seed % 7 == 4;
 	s.w.params.epilog_ctld = seed % 7 == 4 || seed % 7 == 1;
 	s.w.params.licenses = "la:3,lb";
 	world_build(&s);

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "stepd/contain.h"
 #include "stepd/contain_limit.h"
+#include "stepd/extern.h"
 #include "stepd/oci.h"
 #include "stepd/step.h"
 #include "stepd/unkillable.h"
@@ -112,7 +113,7 @@ pid_t contain_fork(const struct step *s, const struct task *t)
 	return (pid_t)pid;
 }
 
-static void pids_add(pid_t **list, size_t *n, size_t *cap, pid_t pid)
+void contain_pids_add(pid_t **list, size_t *n, size_t *cap, pid_t pid)
 {
 	*list = xgrow(*list, cap, *n + 1, sizeof **list);
 	(*list)[(*n)++] = pid;
@@ -126,7 +127,7 @@ static void listed_add(const char *dir, const char *file, pid_t **list, size_t *
 		long pid = strtol(at, &end, 10);
 		if (end == at)
 			break;
-		pids_add(list, n, cap, (pid_t)pid);
+		contain_pids_add(list, n, cap, (pid_t)pid);
 	}
 	free(text);
 }
@@ -137,6 +138,18 @@ static void children_add(pid_t **list, size_t *n, size_t *cap, pid_t parent)
 	char dir[64];
 	snprintf(dir, sizeof dir, "/proc/%d/task/%d", (int)parent, (int)parent);
 	listed_add(dir, "children", list, n, cap);
+}
+
+int contain_adopt(const struct step *s, pid_t pid)
+{
+	int own = task_dir_open(s, s->task), dir = own >= 0 ? own : s->cgroup_dir;
+	char path[64], text[16];
+	snprintf(path, sizeof path, "/proc/self/fd/%d", dir);
+	snprintf(text, sizeof text, "%d", (int)pid);
+	int rc = dir < 0 ? -EOPNOTSUPP : contain_write(path, "cgroup.procs", text);
+	if (own >= 0)
+		close(own);
+	return rc;
 }
 
 static int pid_compare(const void *a, const void *b) { return *(const pid_t *)a < *(const pid_t *)b ? -1 : *(const pid_t *)a > *(const pid_t *)b; }
@@ -150,7 +163,7 @@ static void tasks_add(const struct step *s, pid_t **list, size_t *n, size_t *cap
 	for (uint32_t i = 0; i < s->tasks && s->task; i++) {
 		pid_t pid = s->task[i].pid;
 		if (pid && !s->task[i].ended && !(known && bsearch(&pid, *list, known, sizeof pid, pid_compare)))
-			pids_add(list, n, cap, pid);
+			contain_pids_add(list, n, cap, pid);
 	}
 }
 
@@ -178,6 +191,7 @@ pid_t *contain_pids(const struct step *s, size_t *ret_n)
 		tasks_add(s, &list, &n, &cap);
 	} else {
 		children_add(&list, &n, &cap, getpid());
+		extern_pids(&list, &n, &cap);
 		for (size_t i = 0; i < n; i++)      /* grows while it walks */
 			children_add(&list, &n, &cap, list[i]);
 	}

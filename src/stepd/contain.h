@@ -15,6 +15,9 @@ void contain_create(struct step *s);
 pid_t contain_fork(const struct step *s, const struct task *t);
 /* Every process of the step; malloc'd, *ret_n of them. */
 pid_t *contain_pids(const struct step *s, size_t *ret_n);
+void contain_pids_add(pid_t **list, size_t *n, size_t *cap, pid_t pid);
+/* Makes a process that is none of ours a member, with what it forks from now on: 0 or -errno; -EOPNOTSUPP: there is no cgroup. */
+int contain_adopt(const struct step *s, pid_t pid);
 void contain_signal(struct step *s, int sig);
 /* No process of the step is left, zombies included. */
 bool contain_is_empty(const struct step *s);

@@ -263,7 +263,7 @@ Pb__StepUsage *gather_usage(struct step *s, bool now)
 	u->has_user_usec = u->has_sys_usec = u->has_tasks = true;
 	for (uint32_t i = 0; i < s->tasks; i++) {
 		const struct task *t = &s->task[i];
-		if (!t->pid)
+		if (!t->pid && !s->external)
 			continue;
 		u->tasks++;
 		u->user_usec += t->user_usec;

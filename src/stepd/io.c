@@ -20,12 +20,12 @@
 
 int io_connect(struct step *s)
 {
-	return s->batch ? 0 : io_link_connect(s);
+	return s->spec ? io_link_connect(s) : 0;
 }
 
 int io_prepare(struct step *s)
 {
-	if (s->batch)
+	if (!s->spec)
 		return 0;
 	if (io_files_open(s) < 0)
 		return -1;
@@ -35,12 +35,12 @@ int io_prepare(struct step *s)
 
 int io_open(struct step *s, struct task *t)
 {
-	return s->batch ? 0 : io_pipes_open(s, t);
+	return s->spec ? io_pipes_open(s, t) : 0;
 }
 
 void io_forked(struct step *s)
 {
-	if (!s->batch)
+	if (s->spec)
 		io_pipes_forked();
 }
 
@@ -92,7 +92,7 @@ bool io_has_terminal(const struct step *s, const struct task *t)
 
 void io_launched(struct step *s)
 {
-	if (s->batch)
+	if (!s->spec)
 		return;
 	io_link_launched(s);
 	io_pipes_start(s);
@@ -100,7 +100,7 @@ void io_launched(struct step *s)
 
 void io_task_end(struct step *s, struct task *t)
 {
-	if (s->batch)
+	if (!s->spec)
 		return;
 	io_pipes_task_end(s, t);
 	io_link_task_end(s, t);
@@ -109,7 +109,7 @@ void io_task_end(struct step *s, struct task *t)
 
 void io_failed(struct step *s, const char *text)
 {
-	if (s->batch)
+	if (!s->spec)
 		return;
 	io_link_failed(s, text);
 	io_link_launched(s);
@@ -117,7 +117,7 @@ void io_failed(struct step *s, const char *text)
 
 bool io_finish(struct step *s)
 {
-	return s->batch || io_link_finish(s);
+	return !s->spec || io_link_finish(s);
 }
 
 /* Append a line to the batch script's stderr, as the user. The child ends at once; nobody waits for it but task_reap. */
@@ -141,7 +141,7 @@ void io_line(struct step *s, bool is_error, const char *text)
 	char *line = xasprintf("slurmstepd: %s%s\n", is_error ? "error: " : "", text);
 	if (s->batch)
 		batch_text(s, line);
-	else if (!io_link_text(s, line) && s->task && s->spec->std_err && s->task[0].err >= 0)
+	else if (s->spec && !io_link_text(s, line) && s->task && s->spec->std_err && s->task[0].err >= 0)
 		(void)!write(s->task[0].err, line, strlen(line));
 	free(line);
 }

@@ -23,6 +23,7 @@
 #include "stepd/contain.h"
 #include "stepd/done.h"
 #include "stepd/endreason.h"
+#include "stepd/extern.h"
 #include "stepd/gather.h"
 #include "stepd/io.h"
 #include "stepd/mpi.h"
@@ -98,6 +99,7 @@ static void step_init(struct step *s, Pb__StepdStart *start)
 	s->cred = start->cred;
 	s->job_id = s->cred->job_id;
 	s->step_id = s->cred->step_id;
+	s->external = !s->spec && !s->batch;
 	s->uid = s->cred->uid;
 	s->gid = s->cred->gid;
 	s->node = start->node;
@@ -207,7 +209,7 @@ int main(int argc, char **argv)
 	contain_create(s);
 	endreason_prepare(s);
 	if (!ready || io_connect(s) < 0 || task_prepare(s) < 0 || script_write(s) < 0 || io_prepare(s) < 0 || mpi_prepare(s) < 0 ||
-	    done_begins(s) < 0 || task_launch(s) < 0)
+	    done_begins(s) < 0 || (s->external ? extern_launch(s) : task_launch(s)) < 0)
 		launch_failed(s);
 	if (s->launch_error && s->running)
 		contain_signal(s, SIGKILL);

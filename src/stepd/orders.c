@@ -17,6 +17,7 @@
 #include "stepd/contain.h"
 #include "stepd/endreason.h"
 #include "stepd/done.h"
+#include "stepd/extern.h"
 #include "stepd/gather.h"
 #include "stepd/io.h"
 #include "stepd/orders.h"
@@ -113,9 +114,9 @@ static void figures_send(struct step *s, struct peer *p)
 	Pb__StepTask *task = xcalloc(s->tasks + 1, sizeof *task);
 	event.tasks = xcalloc(s->tasks + 1, sizeof *event.tasks);
 	for (uint32_t i = 0; i < s->tasks; i++)
-		if (s->task[i].pid && !s->task[i].ended) {
+		if (s->external || (s->task[i].pid && !s->task[i].ended)) {     /* the extern step's task is no process: -1, as in the reference */
 			pb__step_task__init(&task[i]);
-			task[i].pid = (uint32_t)s->task[i].pid;
+			task[i].pid = s->external ? UINT32_MAX : (uint32_t)s->task[i].pid;
 			task[i].local = s->task[i].local;
 			task[i].rank = s->task[i].rank;
 			event.tasks[event.n_tasks++] = &task[i];
@@ -130,6 +131,8 @@ static void figures_send(struct step *s, struct peer *p)
 static void signal_order(struct step *s, const Pb__StepdOrder *o)
 {
 	int sig = (int)o->signal;
+	if (s->external)                   /* its end is ordered; other signals are for what the job has started */
+		return;
 	endreason_write(s, o->end);
 	if (o->text || ((sig == SIGKILL || sig == SIGTERM) && !(o->has_batch_only && o->batch_only)))
 		cancel_say(s, o->text, sig);
@@ -139,6 +142,19 @@ static void signal_order(struct step *s, const Pb__StepdOrder *o)
 		task_signal_shell(s, sig);
 	else
 		task_signal(s, sig);
+}
+
+/* pam_slurm_adopt has asked. */
+static void adopt(struct step *s, struct peer *p, const Pb__StepdOrder *o)
+{
+	Pb__StepdEvent event = PB__STEPD_EVENT__INIT;
+	pid_t keeper;
+	step_event_fill(s, &event, PB__STEPD_EVENT__KIND__ADOPTED);
+	event.has_error = true;
+	event.error = (uint32_t)extern_adopt(s, (pid_t)o->adopt_pid, &keeper);
+	event.has_keeper = keeper != 0;
+	event.keeper = (uint32_t)keeper;
+	peer_send(p, &event);
 }
 
 static void on_suspend_grace(uv_timer_t *timer)
@@ -170,10 +186,14 @@ static void order_run(struct step *s, struct peer *p, const Pb__StepdOrder *o)
 		break;
 	case PB__STEPD_ORDER__KIND__TERMINATE:
 		endreason_write(s, o->end);
-		cancel_say(s, o->text, SIGTERM);
+		if (!s->external)
+			cancel_say(s, o->text, SIGTERM);
 		if (s->suspended)
 			contain_signal(s, SIGCONT);
-		task_terminate(s, o->kill_wait_sec);
+		(s->external ? extern_terminate : task_terminate)(s, o->kill_wait_sec);
+		break;
+	case PB__STEPD_ORDER__KIND__ADOPT:
+		adopt(s, p, o);
 		break;
 	case PB__STEPD_ORDER__KIND__ATTACH:
 		attach_start(s, o);

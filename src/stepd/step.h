@@ -43,6 +43,7 @@ struct step {
 	Pb__StepCred *cred;
 	const Pb__LaunchSpec *spec;     /* a step; else NULL */
 	const Pb__BatchLaunch *batch;   /* a batch script; else NULL */
+	bool external;                  /* neither: the extern step, which runs nothing of its own (extern.h) */
 	Pb__StepNode *here;             /* our part of the layout */
 	uint32_t whole_job;             /* as job_id; of a heterogeneous job the first component's */
 	uint32_t job_id, step_id, uid, gid;

@@ -21,6 +21,7 @@ LAYERS = {
     "client": {"base", "model", "conf", "wire"},
     "cli": {"spank", "base", "model", "conf", "wire", "client"},
     "stepd": {"spank", "base", "model", "wire"},
+    "pam": {"base", "model", "conf"},
     "pmi": set(),
     "spank": {"base", "model"},
     "noded": {"spank", "base", "model", "conf", "wire", "client", "stepd"},
