@@ -27,14 +27,14 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/bcast.h"
+#include "client/fan.h"
 #include "proto/agent.pb-c.h"
 #include "proto/controller.pb-c.h"
 #include "wire/stepio.h"
 
 #define BLOCK_DEFAULT (8u << 20)
 #define LAUNCH_MS 10000
-#define DEAD_MS 30000         /* so long is waited for all nodes together that take no connection, */
-#define DEAD_LEAST_MS 500     /* and then so long for each: the receivers of the others wait for us meanwhile, two minutes at most */
+#define TREE_MS 5000          /* one that stands between others; whom it has not answered for is called directly then */
 #define IDLE_MS 30000         /* a node that takes nothing for so long is given up, unless --timeout says otherwise */
 #define READ_MAX 4096
 
@@ -175,35 +175,22 @@ static void launch_failed(struct sending *x, struct target *t, const char *why)
 	target_end(x, t, ECOMM);
 }
 
-/* Opens a connection to each node and tells it. */
-static void launch_tell(struct sending *x, const Pb__LaunchSpec *m, struct wire_client **call)
+static void launch_answered(size_t i, int code, const ProtobufCMessage *rsp, const struct error *err, void *arg)
 {
-	size_t len = pb__launch_spec__get_packed_size(m);
-	uint8_t *data = xmalloc(len), hash[32];
-	uint64_t dead_ms = 0;
-	pb__launch_spec__pack(m, data);
-	wire_hash(data, len, hash);
-	free(data);
-	for (size_t i = 0; i < x->n; i++) {
-		struct error err = { 0 };
-		const Pb__StepNode *row = x->target[i].row;
-		uint32_t seq;
-		uint64_t begin = clock_mono_ms();
-		int wait = dead_ms < DEAD_MS ? LAUNCH_MS : DEAD_LEAST_MS;
-		int rc = wire_client_open(client_auth(x->b->client), row->addr, (uint16_t)row->port, wait, hash, &call[i], &err);
-		dead_ms += rc ? clock_mono_ms() - begin : 0;
-		if (!rc)
-			rc = wire_send(call[i], RPC_D_LAUNCH, &m->base, &seq, &err);
-		if (rc)
-			launch_failed(x, &x->target[i], err.line[0] ? err.line : error_text(-rc));
-	}
+	struct sending *x = arg;
+	const Pb__LaunchRsp *m = (const Pb__LaunchRsp *)rsp;
+	if (code || m->code)
+		launch_failed(x, &x->target[i], m && m->detail ? m->detail : err->line[0] ? err->line : error_text(code ? code : (int)m->code));
 }
 
-/* All nodes are told before any answer is waited for; the waiting is one for all. */
+/* All nodes are told before any answer is waited for; the waiting is one for all, and the receivers of the others wait for us meanwhile, two minutes at most. */
 static void launch_all(struct sending *x)
 {
 	Pb__LaunchSpec m = PB__LAUNCH_SPEC__INIT;
-	struct wire_client **call = xcalloc(x->n + 1, sizeof(*call));
+	struct client_fan_call call = { .rpc = RPC_D_LAUNCH, .req = &m.base, .connect_ms = LAUNCH_MS, .answer_ms = LAUNCH_MS, .patience_ms = TREE_MS };
+	struct client_fan_node *node = xcalloc(x->n + 1, sizeof(*node));
+	for (size_t i = 0; i < x->n; i++)
+		node[i] = (struct client_fan_node){ x->target[i].row->name, x->target[i].row->addr, (uint16_t)x->target[i].row->port };
 	m.cred = x->cred->cred;
 	m.io_host = x->host;
 	m.has_io_port = m.has_io_key = m.has_umask = true;
@@ -212,22 +199,10 @@ static void launch_all(struct sending *x)
 	m.io_key.len = sizeof(x->key);
 	m.umask = x->b->umask;
 	m.bcast = &x->b->spec;
-	launch_tell(x, &m, call);
-	uint64_t end = clock_mono_ms() + LAUNCH_MS;
-	for (size_t i = 0; i < x->n; i++) {
-		struct error err = { 0 };
-		ProtobufCMessage *rsp = NULL;
-		uint32_t seq;
-		uint64_t now = clock_mono_ms();
-		int code = 0, rc = x->target[i].over ? 0 : wire_recv(call[i], now < end ? (int)(end - now) : 1, &seq, &code, &rsp, &err);
-		const Pb__LaunchRsp *a = (const Pb__LaunchRsp *)rsp;
-		if (rc < 0 || code < 0 || (a && a->code))
-			launch_failed(x, &x->target[i], a && a->detail ? a->detail : err.line[0] ? err.line : error_text(rc ? -rc : code ? -code : (int)a->code));
-		if (rsp)
-			protobuf_c_message_free_unpacked(rsp, NULL);
-		wire_client_close(call[i]);
-	}
-	free(call);
+	struct client_fan *f = client_fan_start(x->b->client, &call, node, x->n, launch_answered, x);
+	client_fan_finish(f);
+	client_fan_free(f);
+	free(node);
 }
 
 /* --- receivers come ---------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
  *   srun_alloc.c   the allocation and the step, from slurmctld (waits, retries, gives back)
  *   srun_het.c     components of a heterogeneous job: which, their steps, all of them as one layout
  *   srun_guard.c   gives it back when srun is killed
- *   srun_launch.c  what the nodes are told, and telling all of them at once
+ *   srun_launch.c  what the nodes are told, and telling them (client/fan.h)
  *   srun_env.c     environment for the tasks;  srun_multi.c  --multi-prog files
  *   srun_plan.c    where stdin, stdout and stderr of the tasks lead
  *   srun_conn.c    connections from slurmstepd (wire/stepio.h);  srun_out.c  output: labels, lines, files;  srun_in.c  stdin
@@ -19,7 +19,7 @@
 #include <termios.h>
 
 #include "cli/jobopt.h"
-#include "client/client.h"
+#include "client/fan.h"
 #include "model/envlist.h"
 
 #define SRUN_BUFFER_HIGH (1u << 20)   /* more than that waiting for one reader: stop reading its source */
@@ -59,18 +59,18 @@ struct part {                  /* what runs on one component of a heterogeneous 
 	Pb__JobRecord *job;
 	Pb__StepCreateRsp *step;
 	Pb__LaunchSpec spec;
-	uint8_t hash[32];      /* of the packed spec */
+	struct srun *s;
+	struct watch fan_watch; /* of the calls to its nodes */
+	struct client_fan *fan;
+	struct client_fan_node *targets;
 };
 struct node_info {
-	struct watch watch;    /* of the launch call */
 	struct srun *s;
 	struct part *part;     /* NULL: sattach */
 	const Pb__StepNode *row;
-	struct wire_client *launch;
 	struct conn *conn;
 	uint32_t peer_port;    /* where its slurmstepd listens for the others of the step; 0: not told */
-	bool is_ended, was_sent;
-	uint64_t answer_by_ms;                /* its slurmd was called, and has not answered; 0: not so */
+	bool is_ended;
 	uint64_t retry_ms, retry_until_ms;     /* its slurmd could not be reached; 0: not so */
 };
 struct conn {                  /* one slurmstepd */
@@ -171,7 +171,7 @@ int launch_listen(struct srun *s, struct error *err);
 int launch_attach(struct srun *s);          /* sattach: ask the nodes to connect. 0 or an exit code */
 int launch_send(struct srun *s);            /* 0 or an exit code */
 void launch_again(struct srun *s, uint64_t now);    /* on nodes whose slurmd is being restarted; gives up those that do not answer the call */
-uint64_t launch_due(const struct node_info *n);     /* when to call it next for this node; UINT64_MAX: need not */
+uint64_t launch_due(const struct srun *s);          /* when to call it next; UINT64_MAX: need not */
 
 /* srun_env.c */
 void env_fill(const struct srun *s, const struct part *p, struct envlist *e);

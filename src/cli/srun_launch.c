@@ -1,7 +1,7 @@
 /* srun_launch.c - telling the nodes what to start
  *
- * One LaunchSpec for all nodes, packed once. The token of each connection is bound to the hash of those bytes, so a slurmd believes argv, environment and
- * addresses only from the user himself. All nodes are told before any answer is waited for. */
+ * One LaunchSpec for all nodes. What brings it to a node, a connection or a letter through the tree of slurmds (client/fan.h), carries a token bound to the hash of its
+ * bytes, so a slurmd believes argv, environment and addresses only from the user himself. All nodes are told before any answer is waited for. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -27,6 +27,7 @@
 
 #define LAUNCH_TIMEOUT_MS 10000
 #define ANSWER_MS 60000        /* slurmd answers before it runs a prolog; a busy one may take a while */
+#define TREE_MS 5000           /* one that stands between others; whom it has not answered for is called directly then */
 #define RETRY_MS 200
 #define FILES_OWN 64           /* of srun itself: its inputs and outputs, slurmctld, libraries */
 #define RETRY_FOR_MS 10000
@@ -146,12 +147,6 @@ static size_t preput_lines(char ***ret)
 	return n;
 }
 
-static uint32_t tree_width(const struct srun *s)
-{
-	uint64_t n = s->o.treewidth ? s->o.treewidth : conf_num(s->conf, CONF_TreeWidth);
-	return n > 0 && n < 65536 ? (uint32_t)n : 16;
-}
-
 static void fill_rest(struct srun *s, const struct part *p, Pb__LaunchSpec *m)
 {
 	const Pb__JobDesc *d = p->o->desc;
@@ -169,7 +164,7 @@ static void fill_rest(struct srun *s, const struct part *p, Pb__LaunchSpec *m)
 	m->torch_env = !s->o.no_torch && !conf_has(s->conf, CONF_LaunchParameters, "disable_torch_env");
 	m->mpi_type = s->o.mpi ? s->o.mpi : (char *)conf_str(s->conf, CONF_MpiDefault);
 	m->has_tree_width = true;
-	m->tree_width = s->tree_width = tree_width(s);
+	m->tree_width = s->tree_width = client_tree_width(s->conf, s->o.treewidth);
 	m->n_spank_opts = plugins_options_out(&m->spank_opts);
 	m->bcast_exec = s->bcast_exec;
 	m->n_mpi_preput = preput_lines(&m->mpi_preput);
@@ -197,33 +192,16 @@ static int spec_fill(struct srun *s, struct part *p)
 	fill_io(s, m);
 	fill_rest(s, p, m);
 	het_spec(s, p);
-	int code = s->o.multi_prog ? multi_read(s, s->argv[0], &m->multi_prog, &m->n_multi_prog) : 0;
-	if (code)
-		return code;
-	size_t len = pb__launch_spec__get_packed_size(m);
-	uint8_t *data = xmalloc(len);
-	pb__launch_spec__pack(m, data);
-	wire_hash(data, len, p->hash);
-	free(data);
-	return 0;
+	return s->o.multi_prog ? multi_read(s, s->argv[0], &m->multi_prog, &m->n_multi_prog) : 0;
 }
 
 /* --- the calls --------------------------------------------------------------------------------------------- */
 
-static void launch_close(struct node_info *n)
-{
-	watch_set(n->s, &n->watch, 0);
-	n->watch.fd = -1;
-	wire_client_close(n->launch);
-	n->launch = NULL;
-	n->answer_by_ms = 0;
-}
-
-/* A slurmd that cannot be reached, or goes away before it answers, may be on its way back: try again for a while. */
-static bool retry_later(struct node_info *n)
+/* A slurmd that cannot be reached, or goes away before it answers, may be on its way back: try again for a while. EAGAIN: the token is older than the slurmd. */
+static bool retry_later(struct node_info *n, int code)
 {
 	uint64_t now = clock_mono_ms();
-	if (n->s->is_terminating || n->conn)
+	if (n->s->is_terminating || (code != -ESLURM_COMM && code != -EAGAIN))
 		return false;
 	if (!n->retry_until_ms)
 		n->retry_until_ms = now + RETRY_FOR_MS;
@@ -231,36 +209,20 @@ static bool retry_later(struct node_info *n)
 	return now < n->retry_until_ms;
 }
 
-/* EAGAIN: the token is older than the slurmd. */
-static bool is_transport(int code) { return code == -ESLURM_COMM || code == -EAGAIN; }
-
-static void launch_failed(struct node_info *n, int rc, const struct error *err)
+/* The node answers: started, or why not. One that had been asked before may have started it then, and only its answer was lost; so it is where its slurmstepd is here. */
+static void launch_answered(size_t i, int code, const ProtobufCMessage *rsp, const struct error *err, void *arg)
 {
-	launch_close(n);
-	if (!is_transport(rc) || !retry_later(n))
-		node_lost(n->s, n, err->line[0] ? err->line : error_text(rc));
-}
-
-/* The node answers: started, or why not. One that had been asked before may have started it then, and only its answer was lost. */
-static void launch_ready(struct watch *w, uint32_t events)
-{
-	struct node_info *n = (struct node_info *)w;
-	struct error err = { 0 };
-	ProtobufCMessage *rsp = NULL;
-	uint32_t seq;
-	int code = 0;
-	(void)events;
-	int rc = wire_recv(n->launch, LAUNCH_TIMEOUT_MS, &seq, &code, &rsp, &err);
-	launch_close(n);
+	const struct part *p = arg;
+	struct node_info *n = &p->s->node[p->first_node + i];
 	const Pb__LaunchRsp *m = (const Pb__LaunchRsp *)rsp;
-	bool had_it = m && n->was_sent && (m->code == EEXIST || m->code == ESLURM_CRED);
-	n->was_sent = true;
-	if (rc < 0 || code < 0)
-		launch_failed(n, rc < 0 ? rc : code, &err);
+	bool had_it = m && client_fan_was_sent(p->fan, i) && (m->code == EEXIST || m->code == ESLURM_CRED);
+	n->retry_ms = 0;
+	if (n->is_ended || (n->conn && code))
+		return;
+	if (code && !retry_later(n, code))
+		node_lost(p->s, n, err->line[0] ? err->line : error_text(code));
 	else if (m && m->code && !had_it)
-		node_lost(n->s, n, m->detail && *m->detail ? m->detail : error_text((int)m->code));
-	if (rsp)
-		protobuf_c_message_free_unpacked(rsp, NULL);
+		node_lost(p->s, n, m->detail && *m->detail ? m->detail : error_text((int)m->code));
 }
 
 static void tell_launch(const struct srun *s, const struct node_info *n)
@@ -278,64 +240,62 @@ static void tell_launch(const struct srun *s, const struct node_info *n)
 	bitset_destroy(set);
 }
 
-static uint64_t patience_ms(const struct srun *s, uint64_t usual) { return s->o.msg_timeout_sec ? s->o.msg_timeout_sec * 1000ull : usual; }
+static int patience_ms(const struct srun *s, int usual) { return s->o.msg_timeout_sec ? (int)(s->o.msg_timeout_sec * 1000u) : usual; }
 
-static void launch_connected(struct watch *w, uint32_t events)
+static void fan_ready(struct watch *w, uint32_t events)
 {
-	struct node_info *n = (struct node_info *)w;
-	struct error err = { 0 };
-	uint32_t seq;
 	(void)events;
-	n->answer_by_ms = clock_mono_ms() + patience_ms(n->s, ANSWER_MS);
-	int rc = wire_client_ready(n->launch, &err);
-	if (!rc) {
-		rc = wire_send(n->launch, RPC_D_LAUNCH, &n->part->spec.base, &seq, &err);
-		n->was_sent = n->was_sent || rc;
-	}
-	if (rc) {
-		launch_failed(n, rc, &err);
-		return;
-	}
-	n->watch.ready = launch_ready;
-	watch_set(n->s, &n->watch, EPOLLIN);
+	client_fan_run(((struct part *)((char *)w - offsetof(struct part, fan_watch)))->fan);
 }
 
-/* All nodes are called at once: one that is dead and does not even refuse keeps nobody else waiting. */
-static void launch_one(struct srun *s, struct node_info *n)
+static struct client_fan_node *targets_of(const struct srun *s, size_t first, size_t n)
 {
-	struct error err = { 0 };
-	n->retry_ms = 0;
-	tell_launch(s, n);
-	int rc = wire_client_start(client_auth(s->client), n->row->addr, (uint16_t)n->row->port, n->part->hash, &n->launch, &err);
-	if (rc) {
-		launch_failed(n, rc, &err);
-		return;
-	}
-	n->answer_by_ms = clock_mono_ms() + patience_ms(s, LAUNCH_TIMEOUT_MS);
-	n->watch = (struct watch){ .ready = launch_connected, .fd = wire_client_fd(n->launch) };
-	watch_set(s, &n->watch, EPOLLOUT);
+	struct client_fan_node *list = xcalloc(n + 1, sizeof(*list));
+	for (size_t i = 0; i < n; i++)
+		list[i] = (struct client_fan_node){ s->node[first + i].row->name, s->node[first + i].row->addr, (uint16_t)s->node[first + i].row->port };
+	return list;
 }
 
-uint64_t launch_due(const struct node_info *n)
+static void part_launch(struct srun *s, struct part *p)
 {
-	uint64_t at = n->retry_ms ? n->retry_ms : n->answer_by_ms;
-	return at && !n->is_ended ? at : UINT64_MAX;
+	size_t n = p->step->layout->n_node;
+	struct client_fan_call call = { .rpc = RPC_D_LAUNCH, .req = &p->spec.base, .width = s->tree_width };
+	call.connect_ms = patience_ms(s, LAUNCH_TIMEOUT_MS);
+	call.answer_ms = patience_ms(s, ANSWER_MS);
+	call.patience_ms = patience_ms(s, TREE_MS);
+	for (size_t i = 0; i < n; i++)
+		tell_launch(s, &s->node[p->first_node + i]);
+	p->s = s;
+	p->targets = targets_of(s, p->first_node, n);
+	p->fan = client_fan_start(s->client, &call, p->targets, n, launch_answered, p);
+	p->fan_watch = (struct watch){ .ready = fan_ready, .fd = client_fan_fd(p->fan) };
+	watch_set(s, &p->fan_watch, EPOLLIN);
+}
+
+uint64_t launch_due(const struct srun *s)
+{
+	uint64_t at = UINT64_MAX;
+	for (size_t i = 0; i < s->parts; i++)
+		if (s->part[i].fan && client_fan_due(s->part[i].fan) < at)
+			at = client_fan_due(s->part[i].fan);
+	for (size_t i = 0; i < s->node_count; i++)
+		if (s->node[i].retry_ms && !s->node[i].is_ended && s->node[i].retry_ms < at)
+			at = s->node[i].retry_ms;
+	return at;
 }
 
 void launch_again(struct srun *s, uint64_t now)
 {
 	for (size_t i = 0; i < s->node_count; i++) {
 		struct node_info *n = &s->node[i];
-		struct error err = { 0 };
-		if (launch_due(n) > now)
+		if (!n->retry_ms || n->is_ended || n->retry_ms > now)
 			continue;
-		if (n->retry_ms)
-			launch_one(s, n);
-		else if (n->conn)              /* its slurmstepd is here: only the answer was lost */
-			launch_close(n);
-		else
-			launch_failed(n, error_set(&err, ESLURM_SOCKET_TIMEOUT, "no answer from %s:%u: %s", n->row->addr, n->row->port, error_text(-ESLURM_SOCKET_TIMEOUT)), &err);
+		n->retry_ms = 0;
+		client_fan_again(n->part->fan, i - n->part->first_node);
 	}
+	for (size_t i = 0; i < s->parts; i++)
+		if (s->part[i].fan && client_fan_due(s->part[i].fan) <= now)
+			client_fan_run(s->part[i].fan);
 }
 
 /* Each node takes two descriptors, its slurmd's and its slurmstepd's, while many a shell allows 1024. Only for srun: what the tasks get has been read before. */
@@ -354,43 +314,43 @@ int launch_send(struct srun *s)
 	for (size_t i = 0; !code && i < s->parts; i++)
 		code = spec_fill(s, &s->part[i]);
 	files_allow(s->node_count);
-	for (size_t i = 0; !code && i < s->node_count; i++)
-		launch_one(s, &s->node[i]);
+	for (size_t i = 0; !code && i < s->parts; i++)
+		part_launch(s, &s->part[i]);
 	return code;
 }
 
-static int attach_one(struct srun *s, struct node_info *n, const Pb__AttachReq *m)
+struct attach { struct srun *s; size_t failed; };
+
+static void attach_answered(size_t i, int code, const ProtobufCMessage *rsp, const struct error *err, void *arg)
 {
-	struct error err = { 0 };
-	struct wire_client *c = NULL;
-	ProtobufCMessage *rsp = NULL;
-	int rc = wire_client_open(client_auth(s->client), n->row->addr, (uint16_t)n->row->port, LAUNCH_TIMEOUT_MS, NULL, &c, &err);
-	if (!rc)
-		rc = wire_call(c, RPC_D_ATTACH, &m->base, LAUNCH_TIMEOUT_MS, &rsp, &err);
-	int code = rc < 0 ? -rc : (int)((const Pb__Result *)rsp)->code;
-	if (rsp)
-		protobuf_c_message_free_unpacked(rsp, NULL);
-	wire_client_close(c);
-	if (code == ESLURM_ALREADY_DONE)
+	struct attach *a = arg;
+	struct node_info *n = &a->s->node[i];
+	int why = code ? -code : (int)((const Pb__Result *)rsp)->code;
+	if (why == ESLURM_ALREADY_DONE)
 		log_info("Node %s: no tasks running", n->row->name);
-	else if (code)
-		log_error("Node %s: %s", n->row->name, rc < 0 && err.line[0] ? err.line : error_text(code));
-	if (code)
-		node_ended(s, n);
-	return code;
+	else if (why)
+		log_error("Node %s: %s", n->row->name, code && err->line[0] ? err->line : error_text(why));
+	if (why)
+		node_ended(a->s, n);
+	a->failed += why != 0;
 }
 
 int launch_attach(struct srun *s)
 {
 	Pb__AttachReq m = PB__ATTACH_REQ__INIT;
-	size_t failed = 0;
+	struct client_fan_call call = { .rpc = RPC_D_ATTACH, .req = &m.base, .connect_ms = LAUNCH_TIMEOUT_MS, .answer_ms = LAUNCH_TIMEOUT_MS, .patience_ms = TREE_MS };
+	struct attach a = { s, 0 };
 	m.job_id = s->job_id;
 	m.step_id = s->step_id;
 	m.host = s->host;
 	m.port = s->listen_port;
 	m.key.data = s->io_key;
 	m.key.len = sizeof(s->io_key);
-	for (size_t i = 0; i < s->node_count; i++)
-		failed += attach_one(s, &s->node[i], &m) != 0;
-	return failed && failed == s->node_count ? srun_exit_code(1) : 0;
+	files_allow(s->node_count);
+	struct client_fan_node *targets = targets_of(s, 0, s->node_count);
+	struct client_fan *f = client_fan_start(s->client, &call, targets, s->node_count, attach_answered, &a);
+	client_fan_finish(f);
+	client_fan_free(f);
+	free(targets);
+	return a.failed && a.failed == s->node_count ? srun_exit_code(1) : 0;
 }

@@ -246,9 +246,8 @@ static int next_timeout(const struct srun *s, uint64_t now)
 		at = s->kill_at_ms;
 	if (s->give_up_at_ms && s->give_up_at_ms < at)
 		at = s->give_up_at_ms;
-	for (size_t i = 0; i < s->node_count; i++)
-		if (launch_due(&s->node[i]) < at)
-			at = launch_due(&s->node[i]);
+	if (launch_due(s) < at)
+		at = launch_due(s);
 	if (job_watch_due(s) < at)
 		at = job_watch_due(s);
 	if (s->pending_exits && now + TELL_MS < at)

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "cli/opt.h"
 #include "cli/sstat.h"
-#include "client/client.h"
+#include "client/fan.h"
 #include "model/hostlist.h"
 #include "proto/agent.pb-c.h"
 
@@ -83,44 +83,66 @@ static const Pb__NodeRecord *node_find(struct sstat *s, const char *name)
 	return NULL;
 }
 
-/* What one node says of the step; NULL: *ret_code says why not. */
-static Pb__StatRsp *node_ask(struct sstat *s, const Pb__StepRecord *step, const char *name, int *ret_code)
+/* What the nodes say of a step. */
+struct asked { struct client_fan_node *node; Pb__StatRsp **rsp; int code; };
+
+static void node_failed(struct asked *a, const char *name, int code)
 {
-	const Pb__NodeRecord *node = node_find(s, name);
+	log_error("slurm_job_step_stat: there was an error with the request to %s rc = %s", name, error_text(code));
+	a->code = code ? code : a->code;
+}
+
+static void node_answered(size_t i, int code, const ProtobufCMessage *msg, const struct error *err, void *arg)
+{
+	struct asked *a = arg;
+	const Pb__StatRsp *rsp = (const Pb__StatRsp *)msg;
+	(void)err;
+	if (code || rsp->code || !rsp->usage) {
+		node_failed(a, a->node[i].name, code ? -code : (int)rsp->code);
+		return;
+	}
+	size_t len = pb__stat_rsp__get_packed_size(rsp);
+	uint8_t *data = xmalloc(len + 1);
+	pb__stat_rsp__pack(rsp, data);
+	a->rsp[i] = pb__stat_rsp__unpack(NULL, len, data);
+	free(data);
+}
+
+/* All nodes at once. Those that slurmctld does not know are left out. */
+static size_t nodes_ask(struct sstat *s, const Pb__StepRecord *step, const struct hostlist *hl, struct asked *a)
+{
 	Pb__StatReq req = PB__STAT_REQ__INIT;
-	struct wire_client *c = NULL;
-	ProtobufCMessage *msg = NULL;
-	struct error err = { 0 };
+	struct client_fan_call call = { .rpc = RPC_D_STAT, .req = &req.base, .connect_ms = NODE_MS, .answer_ms = NODE_MS, .patience_ms = NODE_MS };
+	size_t n = 0;
 	req.job_id = step->job_id;
 	req.step_id = step->step_id;
-	int rc = !node ? -ESLURM_INVALID_NODE_NAME :
-		client_node_open(s->client, node, NODE_MS, &c, &err);
-	if (!rc)
-		rc = wire_call(c, RPC_D_STAT, &req.base, NODE_MS, &msg, &err);
-	wire_client_close(c);
-	Pb__StatRsp *rsp = (Pb__StatRsp *)msg;
-	*ret_code = rc < 0 ? -rc : (int)rsp->code;
-	if (!*ret_code && rsp->usage)
-		return rsp;
-	log_error("slurm_job_step_stat: there was an error with the request to %s rc = %s", name, error_text(*ret_code));
-	if (rsp)
-		pb__stat_rsp__free_unpacked(rsp, NULL);
-	return NULL;
+	a->node = xcalloc(hl->count + 1, sizeof *a->node);
+	a->rsp = xcalloc(hl->count + 1, sizeof *a->rsp);
+	for (size_t i = 0; i < hl->count; i++) {
+		const Pb__NodeRecord *node = node_find(s, hl->name[i]);
+		if (node)
+			a->node[n++] = (struct client_fan_node){ hl->name[i], client_node_addr(node), (uint16_t)node->port };
+		else
+			node_failed(a, hl->name[i], ESLURM_INVALID_NODE_NAME);
+	}
+	struct client_fan *f = client_fan_start(s->client, &call, a->node, n, node_answered, a);
+	client_fan_finish(f);
+	client_fan_free(f);
+	return n;
 }
 
 static void step_print(struct sstat *s, const Pb__StepRecord *step)
 {
 	struct hostlist hl = HOSTLIST_INIT;
 	struct str pids = STR_INIT, name = STR_INIT;
+	struct asked asked = { 0 };
 	Pb__StepUsage *sum = xcalloc(1, sizeof *sum);
 	size_t answers = 0;
-	int code = 0, failed = 0;
 	pb__step_usage__init(sum);
 	(void)hostlist_add(&hl, step->nodes ? step->nodes : "", NULL);
-	for (size_t i = 0; i < hl.count; i++) {
-		const char *host = hl.name[i];
-		Pb__StatRsp *rsp = node_ask(s, step, host, &code);
-		failed = code ? code : failed;
+	size_t n = nodes_ask(s, step, &hl, &asked);
+	for (size_t i = 0; i < n; i++) {
+		Pb__StatRsp *rsp = asked.rsp[i];
 		if (!rsp)
 			continue;
 		answers++;
@@ -129,7 +151,7 @@ static void step_print(struct sstat *s, const Pb__StepRecord *step)
 		for (size_t k = 0; k < rsp->n_pid; k++)
 			str_addf(&pids, "%s%u", pids.len ? "," : "", rsp->pid[k]);
 		if (s->pids)
-			row_put(s, &(struct sstat_row){ step, rsp->usage, host, pids.data ? pids.data : "", s->view });
+			row_put(s, &(struct sstat_row){ step, rsp->usage, asked.node[i].name, pids.data ? pids.data : "", s->view });
 		usage_merge(sum, rsp->usage);
 		pb__stat_rsp__free_unpacked(rsp, NULL);
 	}
@@ -137,8 +159,10 @@ static void step_print(struct sstat *s, const Pb__StepRecord *step)
 		row_put(s, &(struct sstat_row){ step, sum, step->nodes, pids.data ? pids.data : "", s->view });
 	sstat_step_name(step, &name);
 	if (!answers)
-		log_error("problem getting step_layout for StepId=%s: %s", name.data, error_text(failed));
+		log_error("problem getting step_layout for StepId=%s: %s", name.data, error_text(asked.code));
 	pb__step_usage__free_unpacked(sum, NULL);
+	free(asked.node);
+	free(asked.rsp);
 	str_fini(&pids);
 	str_fini(&name);
 	hostlist_fini(&hl);

@@ -449,11 +449,6 @@ static bool policy(const struct wire_identity *id, enum rpc_who who, void *arg) 
 /* --- start ------------------------------------------------------------------------------------ */
 static const char *addr_of(const Pb__NodeRecord *r) { return r->addr ? r->addr : r->name; }
 
-static uint16_t port_of(const struct noded *n, const Pb__NodeRecord *r)
-{
-	return r->has_port && r->port ? (uint16_t)r->port : (uint16_t)conf_num(n->conf, CONF_SlurmdPort);
-}
-
 static int nodes_take(struct emu *e, struct error *err)
 {
 	struct noded *n = e->n;
@@ -471,7 +466,7 @@ static int nodes_take(struct emu *e, struct error *err)
 		struct emu_node *node = &e->node[i];
 		node->emu = e;
 		node->self = list[first + i];
-		if (strcmp(addr_of(node->self), addr_of(list[first])) || port_of(n, node->self) != port_of(n, list[first]))
+		if (strcmp(addr_of(node->self), addr_of(list[first])) || place_port(n, node->self) != place_port(n, list[first]))
 			return error_set(err, EINVAL, "--emulate: node %s has another NodeAddr or Port than %s; nodes emulated together share both", node->self->name,
 					 list[first]->name);
 		HASH_ADD_KEYPTR(hh, e->by_name, node->self->name, strlen(node->self->name), node);

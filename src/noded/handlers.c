@@ -277,10 +277,12 @@ static void h_shutdown(struct noded *n, struct wire_req *req)
 	kill(getpid(), SIGTERM);
 }
 
+static void h_relay(struct noded *n, struct wire_req *req) { relay_take(&n->relay, n->name, req); }
+
 static const struct { enum rpc rpc; void (*run)(struct noded *, struct wire_req *); } handlers[] = {
 	{ RPC_D_PING, h_ping }, { RPC_D_BATCH, h_launch }, { RPC_D_LAUNCH, h_launch }, { RPC_D_SIGNAL, h_signal },
 	{ RPC_D_TERMINATE, h_terminate }, { RPC_D_PROLOG, h_launch }, { RPC_D_SUSPEND, h_suspend }, { RPC_D_NOTIFY, h_notify }, { RPC_D_REBOOT, h_reboot },
-	{ RPC_D_ATTACH, h_attach }, { RPC_D_STAT, stat_start }, { RPC_D_RECONFIG, h_reconfig }, { RPC_D_LOG_SET, h_log_set }, { RPC_D_INFO, h_info }, { RPC_D_SHUTDOWN, h_shutdown },
+	{ RPC_D_ATTACH, h_attach }, { RPC_D_STAT, stat_start }, { RPC_D_RECONFIG, h_reconfig }, { RPC_D_LOG_SET, h_log_set }, { RPC_D_INFO, h_info }, { RPC_D_SHUTDOWN, h_shutdown }, { RPC_D_RELAY, h_relay },
 };
 
 void handlers_run(struct wire_req *req, void *arg)

@@ -16,7 +16,7 @@
 #include "noded/gpus.h"
 #include "proto/agent.pb-c.h"
 #include "proto/controller.pb-c.h"
-#include "wire/wire.h"
+#include "wire/relay.h"
 
 struct cred_book;
 struct event_queue;
@@ -52,6 +52,7 @@ struct noded {
 	struct hardware hw;
 	struct wire_auth *auth;
 	struct wire_server *server;
+	struct relay_place relay;
 	struct wire_link *ctld;
 	struct sack *sack;
 	size_t ctld_index;                /* which SlurmctldHost */

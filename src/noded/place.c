@@ -110,9 +110,22 @@ int place_take(struct noded *n, struct error *err)
 	return 0;
 }
 
+uint16_t place_port(const struct noded *n, const Pb__NodeRecord *r) { return r->has_port && r->port ? (uint16_t)r->port : (uint16_t)conf_num(n->conf, CONF_SlurmdPort); }
+
+static bool where_is(const char *node, const char **ret_host, uint16_t *ret_port, void *arg)
+{
+	const struct noded *n = arg;
+	const Pb__NodeRecord *r = conf_node(n->conf, node);
+	if (!r)
+		return false;
+	*ret_host = r->addr ? r->addr : r->name;
+	*ret_port = place_port(n, r);
+	return true;
+}
+
 int place_serve(struct noded *n, wire_handler_fn handler, wire_policy_fn policy, void *arg, struct error *err)
 {
-	uint16_t port = n->self->has_port && n->self->port ? (uint16_t)n->self->port : (uint16_t)conf_num(n->conf, CONF_SlurmdPort);
+	uint16_t port = place_port(n, n->self);
 	const char *host = n->self->addr ? n->self->addr : n->name;
 	const char *user = conf_str(n->conf, CONF_SlurmUser);
 	struct passwd *pw = user ? getpwnam(user) : NULL;
@@ -125,6 +138,7 @@ int place_serve(struct noded *n, wire_handler_fn handler, wire_policy_fn policy,
 		log_info("%s is no address of this machine; listening on all of its addresses", host);
 		rc = wire_server_start(&n->loop, n->auth, NULL, port, handler, policy, arg, &n->server, err);
 	}
+	n->relay = (struct relay_place){ &n->loop, n->auth, n->server, where_is, n };
 	return rc;
 }
 

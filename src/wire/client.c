@@ -42,6 +42,8 @@ struct wire_client {
 	struct answer now;
 	size_t body_have;
 	struct answer *kept, **kept_last;
+	struct iovec out[4];            /* wire_begin: what is not sent yet; NULL bases: nothing */
+	uint8_t out_raw[FRAME_HEAD];
 };
 
 /* --- connecting ------------------------------------------------------------------------------ */
@@ -128,6 +130,7 @@ static int client_make(struct wire_auth *a, const char *host, uint16_t port, uin
 	c->now.body = NULL;
 	c->kept = NULL;
 	c->kept_last = &c->kept;
+	memset(c->out, 0, sizeof c->out);
 	c->fd = fd;
 	c->peer = xasprintf("%s:%u", host, port);
 	int rc = a ? auth_token_make(a, bind_hash, c->channel.key, &c->token, err) : 0;
@@ -323,6 +326,26 @@ static int answers_drain(struct wire_client *c, struct error *err)
 
 /* --- sending --------------------------------------------------------------------------------- */
 
+static int send_failed(struct wire_client *c, int code, struct error *err)
+{
+	struct answer a;   /* a refusal may be the reason, and says more */
+	while (!answer_wait(c, clock_mono_ms(), &a, err))
+		free(a.body);
+	if (c->broken && c->broken != -ESLURM_COMM)
+		return c->broken;
+	return client_break(c, ESLURM_COMM, err, strerror(code));
+}
+
+static void bytes_sent(struct iovec **v, int *n, size_t put)
+{
+	for (; *n && put >= (*v)->iov_len; ++*v, --*n)
+		put -= (*v)->iov_len;
+	if (*n) {
+		(*v)->iov_base = (uint8_t *)(*v)->iov_base + put;
+		(*v)->iov_len -= put;
+	}
+}
+
 static int bytes_send(struct wire_client *c, struct iovec *v, int n, struct error *err)
 {
 	while (n) {
@@ -336,21 +359,9 @@ static int bytes_send(struct wire_client *c, struct iovec *v, int n, struct erro
 		}
 		if (put < 0 && errno == EINTR)
 			continue;
-		if (put < 0) {
-			int code = errno;
-			struct answer a;   /* a refusal may be the reason, and says more */
-			while (!answer_wait(c, clock_mono_ms(), &a, err))
-				free(a.body);
-			if (c->broken && c->broken != -ESLURM_COMM)
-				return c->broken;
-			return client_break(c, ESLURM_COMM, err, strerror(code));
-		}
-		for (; n && (size_t)put >= v->iov_len; v++, n--)
-			put -= v->iov_len;
-		if (n) {
-			v->iov_base = (uint8_t *)v->iov_base + put;
-			v->iov_len -= put;
-		}
+		if (put < 0)
+			return send_failed(c, errno, err);
+		bytes_sent(&v, &n, (size_t)put);
 	}
 	return 0;
 }
@@ -378,6 +389,47 @@ int wire_send(struct wire_client *c, enum rpc rpc, const ProtobufCMessage *req, 
 	if (!rc && ret_seq)
 		*ret_seq = h.seq;
 	return rc;
+}
+
+int wire_begin(struct wire_client *c, enum rpc rpc, const char *to, const uint8_t *body, size_t len, struct error *err)
+{
+	const struct rpc_row *row = rpc_row(rpc);
+	size_t to_len = to ? strlen(to) : 0;
+	if (c->broken)
+		return error_set(err, c->broken, "connection to %s is broken", c->peer);
+	if (len > row->req_max || to_len > FRAME_TO_MAX)
+		return error_set(err, ESLURM_TOO_LARGE, "request %s has %zu bytes, at most %u are taken", row->name, len, row->req_max);
+	struct frame_head h = { .kind = FRAME_CALL, .rpc = rpc, .seq = ++c->last_seq, .token_len = c->token.len, .to_len = to_len, .body_len = to_len + len };
+	struct frame_part part[3] = { { c->token.data, c->token.len }, { to, to_len }, { body, len } };
+	frame_head_write(&h, c->out_raw);
+	frame_seal(&c->channel, c->out_raw, part, 3);
+	c->out[0] = (struct iovec){ c->out_raw, FRAME_HEAD };
+	for (size_t i = 0; i < 3; i++)
+		c->out[i + 1] = (struct iovec){ (void *)part[i].data, part[i].len };
+	c->token.len = 0;
+	return 0;
+}
+
+int wire_flush(struct wire_client *c, struct error *err)
+{
+	for (;;) {
+		struct iovec *v = c->out;
+		int n = 4;
+		bytes_sent(&v, &n, 0);          /* past what is empty */
+		if (!n)
+			return 0;
+		ssize_t put = sendmsg(c->fd, &(struct msghdr){ .msg_iov = v, .msg_iovlen = (size_t)n }, MSG_NOSIGNAL);
+		if (put < 0 && errno == EAGAIN)
+			return 1;
+		if (put < 0 && errno != EINTR)
+			return send_failed(c, errno, err);
+		for (size_t left = put > 0 ? (size_t)put : 0; left; v++) {
+			size_t here = left < v->iov_len ? left : v->iov_len;
+			v->iov_base = (uint8_t *)v->iov_base + here;
+			v->iov_len -= here;
+			left -= here;
+		}
+	}
 }
 
 /* --- calls ----------------------------------------------------------------------------------- */

@@ -64,6 +64,8 @@ struct wire_req {
 	uint32_t seq;
 	struct wire_identity identity;
 	ProtobufCMessage *msg;
+	wire_delivered_fn delivered;     /* it came inside another call: the answer's taker; conn is NULL */
+	void *delivered_arg;
 	void (*on_gone)(struct wire_req *, void *);
 	void *gone_arg;
 	char peer[64];
@@ -135,10 +137,23 @@ static struct conn *req_finish(struct wire_req *r)
 	return c;
 }
 
+static void delivered_tell(const struct wire_req *r, int code, const uint8_t *body, size_t len, const char *detail)
+{
+	if (r->delivered)
+		r->delivered(code, body, len, detail, r->delivered_arg);
+}
+
 void wire_reply(struct wire_req *r, const ProtobufCMessage *rsp)
 {
 	assert(rsp->descriptor == r->row->rsp);
 	struct conn *c = req_finish(r);
+	if (r->delivered) {
+		size_t len = protobuf_c_message_get_packed_size(rsp);
+		uint8_t *body = xmalloc(len + 1);
+		protobuf_c_message_pack(rsp, body);
+		delivered_tell(r, 0, body, len, NULL);
+		free(body);
+	}
 	if (c) {
 		struct frame_head h = { .kind = FRAME_REPLY, .rpc = r->row->rpc, .seq = r->seq };
 		size_t len = protobuf_c_message_get_packed_size(rsp);
@@ -166,6 +181,7 @@ void wire_reply_error(struct wire_req *r, int code, const char *detail)
 	struct conn *c = req_finish(r);
 	if (c)
 		error_send(c, r->row->rpc, r->seq, code, detail);
+	delivered_tell(r, -abs(code), NULL, 0, detail);
 	req_free(r);
 }
 
@@ -177,8 +193,10 @@ void wire_reply_pieces(struct wire_req *r, const struct wire_piece *piece, size_
 	if (c) {
 		struct frame_head h = { .kind = FRAME_REPLY, .rpc = r->row->rpc, .seq = r->seq };
 		stream_send_ref(&c->stream, &h, (const struct frame_part *)piece, n, release, arg);
-	} else if (release) {
-		release(arg);
+	} else {
+		delivered_tell(r, -ESLURM_NOT_SUPPORTED, NULL, 0, "an answer in pieces");   /* slurmd gives none */
+		if (release)
+			release(arg);
 	}
 	req_free(r);
 }
@@ -216,7 +234,7 @@ const char *wire_req_to(const struct wire_req *r)
 
 bool wire_req_gone(const struct wire_req *r)
 {
-	return !r->conn;
+	return !r->conn && !r->delivered;
 }
 
 void wire_req_on_gone(struct wire_req *r, void (*fn)(struct wire_req *, void *), void *arg)
@@ -305,28 +323,37 @@ static int conn_known(struct conn *c, struct error *err)
 	return 0;
 }
 
-static bool call_allowed(const struct conn *c, enum rpc_who who)
+static bool is_allowed(const struct wire_server *s, const struct wire_identity *id, enum rpc_who who)
 {
-	const struct wire_server *s = c->server;
 	if (who == RPC_WHO_OPEN)
 		return true;
-	if (!c->identity.known)
+	if (!id->known)
 		return false;
-	return who == RPC_WHO_ANY || (s->policy && s->policy(&c->identity, who, s->arg));
+	return who == RPC_WHO_ANY || (s->policy && s->policy(id, who, s->arg));
+}
+
+static bool call_allowed(const struct conn *c, enum rpc_who who) { return is_allowed(c->server, &c->identity, who); }
+
+static struct wire_req *req_make(const struct rpc_row *row, const struct wire_identity *id, const char *peer, const char *to, size_t to_len, const uint8_t *body, size_t len)
+{
+	struct wire_req *r = xmalloc(sizeof *r + len + to_len + 1);
+	*r = (struct wire_req){ .row = row, .identity = *id, .body_len = len };
+	snprintf(r->peer, sizeof r->peer, "%s", peer);
+	memcpy(r->body, body, len);
+	if (to_len) {
+		r->to = (char *)r->body + len;
+		memcpy(r->to, to, to_len);
+		r->to[to_len] = 0;
+	}
+	return r;
 }
 
 static struct wire_req *req_create(struct conn *c, const struct rpc_row *row, const struct frame_head *h, const uint8_t *body)
 {
-	size_t len = h->body_len - h->to_len;
-	struct wire_req *r = xmalloc(sizeof *r + h->body_len + 1);
-	*r = (struct wire_req){ .conn = c, .row = row, .seq = h->seq, .identity = c->identity, .body_len = len, .next = c->reqs };
-	memcpy(r->peer, c->peer, sizeof r->peer);
-	memcpy(r->body, body + h->to_len, len);
-	if (h->to_len) {
-		r->to = (char *)r->body + len;
-		memcpy(r->to, body, h->to_len);
-		r->to[h->to_len] = 0;
-	}
+	struct wire_req *r = req_make(row, &c->identity, c->peer, (const char *)body, h->to_len, body + h->to_len, h->body_len - h->to_len);
+	r->conn = c;
+	r->seq = h->seq;
+	r->next = c->reqs;
 	if (r->next)
 		r->next->prev = r;
 	c->reqs = r;
@@ -363,6 +390,22 @@ static int conn_frame(struct stream *st, const struct frame_head *h, const uint8
 	c->server->handler(r, c->server->arg);
 	conn_update(c);
 	return 0;
+}
+
+void wire_server_deliver(struct wire_server *s, const struct wire_call_in *in, wire_delivered_fn done, void *arg)
+{
+	const struct rpc_row *row = in->rpc <= UINT16_MAX ? rpc_row((uint16_t)in->rpc) : NULL;
+	int code = !row ? -ESLURM_NOT_SUPPORTED : !is_allowed(s, in->identity, row->who) ? -ESLURM_ACCESS_DENIED : in->len > row->req_max ? -ESLURM_TOO_LARGE : 0;
+	ProtobufCMessage *msg = code ? NULL : wire_unpack(row->req, in->body, in->len);
+	if (!msg) {
+		done(code ? code : -ESLURM_PROTOCOL, NULL, 0, NULL, arg);
+		return;
+	}
+	struct wire_req *r = req_make(row, in->identity, in->peer, in->to, strlen(in->to), in->body, in->len);
+	r->msg = msg;
+	r->delivered = done;
+	r->delivered_arg = arg;
+	s->handler(r, s->arg);
 }
 
 static void conn_drained(struct stream *st)

@@ -72,6 +72,10 @@ int wire_call(struct wire_client *c, enum rpc rpc, const ProtobufCMessage *req, 
 int wire_call_raw(struct wire_client *c, enum rpc rpc, const ProtobufCMessage *req, int timeout_ms, uint8_t **ret, size_t *ret_len, struct error *err);
 /* Pipelining: send without waiting, and take the next reply of any sequence. */
 int wire_send(struct wire_client *c, enum rpc rpc, const ProtobufCMessage *req, uint32_t *ret_seq, struct error *err);
+/* The same without waiting, one call at a time: begins to send a packed request to a named receiver (NULL: whoever listens there). Both must live until wire_flush, called when
+ * wire_client_fd() is writable, has returned 0 (1: there is more to send). */
+int wire_begin(struct wire_client *c, enum rpc rpc, const char *to, const uint8_t *body, size_t len, struct error *err);
+int wire_flush(struct wire_client *c, struct error *err);
 int wire_recv(struct wire_client *c, int timeout_ms, uint32_t *ret_seq, int *ret_code, ProtobufCMessage **ret_rsp, struct error *err);
 int wire_client_fd(const struct wire_client *c);   /* for poll(): readable when a reply (or end) is there */
 void wire_client_close(struct wire_client *c);
@@ -103,6 +107,11 @@ void wire_reply_error(struct wire_req *r, int code, const char *detail);
 /* Body made of pieces already encoded; each is released by calling release(arg) when it is written. */
 struct wire_piece { const void *data; size_t len; };
 void wire_reply_pieces(struct wire_req *r, const struct wire_piece *piece, size_t n, void (*release)(void *arg), void *arg);
+/* A call that came inside another (relay.h): the handler gets it as if `identity` had made it on a connection of his. The answer's bytes go to `done`, once, perhaps
+ * before this returns. */
+typedef void (*wire_delivered_fn)(int code, const uint8_t *body, size_t len, const char *detail, void *arg);
+struct wire_call_in { uint32_t rpc; const struct wire_identity *identity; const char *peer, *to; const uint8_t *body; size_t len; };
+void wire_server_deliver(struct wire_server *s, const struct wire_call_in *in, wire_delivered_fn done, void *arg);
 uint64_t wire_server_connections(const struct wire_server *s);
 uint16_t wire_server_port(const struct wire_server *s);          /* the real one where 0 was asked for */
 
