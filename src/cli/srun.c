@@ -161,6 +161,7 @@ static int step_run(struct srun *s)
 	if (s->o.pty)
 		tty_start(s);
 	run_until_end(s);
+	launch_tell_figures(s);
 	tty_stop(s);
 	rc = hook_run(s, s->o.epilog, CONF_SrunEpilog);
 	if (rc)

@@ -170,6 +170,7 @@ void job_kill(uint32_t job_id);
 int launch_listen(struct srun *s, struct error *err);
 int launch_attach(struct srun *s);          /* sattach: ask the nodes to connect. 0 or an exit code */
 int launch_send(struct srun *s);            /* 0 or an exit code */
+void launch_tell_figures(const struct srun *s);
 void launch_again(struct srun *s, uint64_t now);    /* on nodes whose slurmd is being restarted; gives up those that do not answer the call */
 uint64_t launch_due(const struct srun *s);          /* when to call it next; UINT64_MAX: need not */
 

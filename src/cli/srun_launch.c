@@ -308,6 +308,14 @@ static void files_allow(size_t nodes)
 	}
 }
 
+void launch_tell_figures(const struct srun *s)
+{
+	for (size_t i = 0; i < s->parts; i++) {
+		struct client_fan_figures f = s->part[i].fan ? client_fan_figures(s->part[i].fan) : (struct client_fan_figures){ 0 };
+		log_debug("launch on %zu nodes: %u messages of ours, %u in all, %u levels", s->part[i].step->layout->n_node, f.own, f.all, f.depth);
+	}
+}
+
 int launch_send(struct srun *s)
 {
 	int code = 0;

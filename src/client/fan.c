@@ -28,7 +28,7 @@ struct call {
 	uint64_t due_ms;           /* UINT64_MAX: none */
 	int answer_ms;
 	const char *to;            /* the frame names it */
-	uint8_t *share;            /* the packed message of a share; NULL: the call itself */
+	const uint8_t *share;      /* what goes after the letter; NULL: this is the call itself */
 	size_t share_len;
 	struct error err;          /* CALL_FAILED: told from client_fan_run */
 	int code;
@@ -86,7 +86,7 @@ static void call_close(struct call *c)
 	c->wire = NULL;
 	c->state = CALL_NONE;
 	c->events = 0;
-	xfree(c->share);
+	c->share = NULL;
 }
 
 static void due_set(struct call *c, int ms)
@@ -122,9 +122,8 @@ static void shares_start(struct client_fan *f)
 	struct fan_send s;
 	while (fan_next(f->fan, &s)) {
 		struct call *c = &f->call[f->n + s.branch];
-		c->share_len = pb__relay_req__get_packed_size(s.req);
-		c->share = xmalloc(c->share_len);
-		pb__relay_req__pack(s.req, c->share);
+		c->share = s.tail;
+		c->share_len = s.tail_len;
 		call_start(c, s.node, NULL, (int)s.wait_ms, (int)s.wait_ms);
 	}
 }
@@ -199,15 +198,23 @@ static void call_read(struct call *c)
 		protobuf_c_message_free_unpacked(rsp, NULL);
 }
 
+static int call_send(struct call *c, struct error *err)
+{
+	const struct client_fan *f = c->fan;
+	struct wire_request q = { f->what.rpc, c->to, f->body, NULL, f->body_len, 0 };
+	if (c->share)
+		q = (struct wire_request){ RPC_D_RELAY, c->to, f->letter.packed->data, c->share, f->letter.packed->len, c->share_len };
+	return wire_begin(c->wire, &q, err);
+}
+
 static void call_ready(struct call *c)
 {
-	struct client_fan *f = c->fan;
 	struct error err = { 0 };
 	int rc = 0;
 	if (c->state == CALL_CONNECT) {
 		rc = wire_client_ready(c->wire, &err);
 		if (!rc)
-			rc = c->share ? wire_begin(c->wire, RPC_D_RELAY, c->to, c->share, c->share_len, &err) : wire_begin(c->wire, f->what.rpc, c->to, f->body, f->body_len, &err);
+			rc = call_send(c, &err);
 		c->state = CALL_SEND;
 		due_set(c, c->answer_ms);
 	}

@@ -1,6 +1,6 @@
 /* agent.c - see agent.h
  *
- * An order is one call to one node; its message is shared by all nodes it goes to. Invariants: orders to a node leave in the order they were given; a node has
+ * An order is one call to one node; its message is shared by all nodes it goes to, and to many it goes through the tree of their slurmds. Invariants: orders to a node leave in the order they were given; a node has
  * at most IN_FLIGHT of them out. What failed to arrive is tried again later (launches only while the job is still meant to start there).
  * The core decides what a silent node means; this file only tells it that a node fell silent or spoke again. */
 #include <assert.h>
@@ -20,6 +20,7 @@
 #include "model/hostlist.h"
 #include "model/stepid.h"
 #include "proto/agent.pb-c.h"
+#include "wire/relay.h"
 
 #define IN_FLIGHT 32
 #define PINGS_AT_ONCE 512          /* out at a time: an answer must not wait behind ten thousand others until its own time is over */
@@ -52,12 +53,24 @@ struct peer {
 	struct way *way;
 	struct order *head, **tail;
 	unsigned out;
+	bool in_tree;                /* one of them: those after it wait, so that none overtakes another */
 	bool wanted;                 /* still configured */
 	bool dropped;                /* out of the table; goes when the last answer on the way has come */
 	struct book_node book;
 	UT_hash_handle hh;
 };
+/* An order on its way through the tree of slurmds (wire/fan.h). */
+struct tree {
+	struct agent *agent;         /* NULL: it is no more */
+	struct payload *load;
+	enum rpc rpc;
+	struct order **order;
+	char **name;
+	size_t n;
+	struct tree *next;
+};
 struct agent {
+	struct tree *trees;
 	struct ctld *d;
 	struct peer *peers, *ping_next;
 	struct way *ways;
@@ -69,9 +82,11 @@ struct agent {
 };
 
 /* How often each kind of order is tried. */
-static const struct order_kind { enum core_effect_type fx; enum rpc rpc; unsigned tries; int timeout_ms; } order_kinds[] = {
-	{ FX_LAUNCH_BATCH, RPC_D_BATCH, 5, 10000 }, { FX_SIGNAL, RPC_D_SIGNAL, 4, 10000 }, { FX_TERMINATE, RPC_D_TERMINATE, 100, 10000 },
-	{ FX_SUSPEND, RPC_D_SUSPEND, 4, 10000 }, { FX_NOTIFY, RPC_D_NOTIFY, 3, 10000 }, { FX_REBOOT, RPC_D_REBOOT, 3, 10000 }, { FX_PROLOG, RPC_D_PROLOG, 100, 10000 }, { FX_LOG, RPC_D_RECONFIG, 3, 5000 }, { FX_LOG, RPC_D_SHUTDOWN, 1, 3000 },
+/* ... and does it go to many nodes through their slurmds? Not what may end a slurmd before it has handed it on. */
+static const struct order_kind { enum core_effect_type fx; enum rpc rpc; unsigned tries; int timeout_ms; bool tree; } order_kinds[] = {
+	{ FX_LAUNCH_BATCH, RPC_D_BATCH, 5, 10000, false }, { FX_SIGNAL, RPC_D_SIGNAL, 4, 10000, true }, { FX_TERMINATE, RPC_D_TERMINATE, 100, 10000, true },
+	{ FX_SUSPEND, RPC_D_SUSPEND, 4, 10000, true }, { FX_NOTIFY, RPC_D_NOTIFY, 3, 10000, true }, { FX_REBOOT, RPC_D_REBOOT, 3, 10000, false },
+	{ FX_PROLOG, RPC_D_PROLOG, 100, 10000, true }, { FX_LOG, RPC_D_RECONFIG, 3, 5000, true }, { FX_LOG, RPC_D_SHUTDOWN, 1, 3000, false },
 };
 
 static const struct order_kind *kind_of(enum rpc rpc)
@@ -137,7 +152,7 @@ static void order_done(int code, const ProtobufCMessage *rsp, const char *detail
 
 static void peer_push(struct peer *p)
 {
-	while (p->head && p->out < IN_FLIGHT) {
+	while (p->head && p->out < IN_FLIGHT && !p->in_tree) {
 		struct order *o = p->head;
 		p->head = o->next;
 		if (!p->head)
@@ -156,15 +171,19 @@ static void order_queue(struct order *o)
 	peer_push(o->peer);
 }
 
-static void order_give(struct ctld *d, const char *node, enum rpc rpc, struct payload *load, uint32_t job_id, uint32_t restarts)
+static struct order *order_make(struct ctld *d, struct peer *p, enum rpc rpc, struct payload *load, uint32_t job_id, uint32_t restarts)
 {
-	struct peer *p = peer_find(d->agent, node);
-	if (!p)
-		return;
 	struct order *o = xcalloc(1, sizeof *o);
 	*o = (struct order){ .peer = p, .d = d, .rpc = rpc, .load = load, .job_id = job_id, .restarts = restarts };
 	load->refs++;
-	order_queue(o);
+	return o;
+}
+
+static void order_give(struct ctld *d, const char *node, enum rpc rpc, struct payload *load, uint32_t job_id, uint32_t restarts)
+{
+	struct peer *p = peer_find(d->agent, node);
+	if (p)
+		order_queue(order_make(d, p, rpc, load, job_id, restarts));
 }
 
 /* --- results ---------------------------------------------------------------------------------- */
@@ -268,6 +287,102 @@ static void order_done(int code, const ProtobufCMessage *rsp, const char *detail
 	peer_push(p);
 }
 
+/* --- many nodes -------------------------------------------------------------------------------- */
+#define TREE_PATIENCE_MS 5000
+
+static struct wire_link *tree_link(const char *node, void *arg)
+{
+	const struct tree *t = arg;
+	const struct peer *p = t->agent ? peer_find(t->agent, node) : NULL;
+	return p ? p->way->link : NULL;
+}
+
+/* A node that the tree does not bring an answer of gets the order on its own connection. */
+static void tree_answer(size_t i, const Pb__RelayAnswer *a, void *arg)
+{
+	const struct tree *t = arg;
+	struct order *o = t->order[i];
+	if (!t->agent) {
+		order_free(o);
+		return;
+	}
+	struct peer *p = o->peer;
+	p->in_tree = false;
+	ProtobufCMessage *rsp = a && !a->code ? wire_unpack(rpc_row((uint16_t)t->rpc)->rsp, a->body.data, a->body.len) : NULL;
+	if (p->dropped || t->agent->d->stopping) {
+		order_done(-ECANCELED, NULL, NULL, o);
+	} else if (rsp || (a && a->code)) {
+		order_done(rsp ? 0 : -(int)a->code, rsp, a->detail, o);
+	} else {
+		p->out--;
+		t->agent->in_flight--;
+		o->next = p->head;           /* before those that wait for it */
+		if (!p->head)
+			p->tail = &o->next;
+		p->head = o;
+		peer_push(p);
+	}
+	if (rsp)
+		protobuf_c_message_free_unpacked(rsp, NULL);
+}
+
+static void tree_end(const struct fan *f, void *arg)
+{
+	struct tree *t = arg;
+	log_debug("%s to %zu nodes: %u messages, %u levels", rpc_row((uint16_t)t->rpc)->name, t->n, fan_sent(f), fan_deepest(f));
+	for (struct tree **at = t->agent ? &t->agent->trees : NULL; at && *at; at = &(*at)->next)
+		if (*at == t) {
+			*at = t->next;
+			break;
+		}
+	payload_unref(t->load);
+	for (size_t i = 0; i < t->n; i++)
+		free(t->name[i]);
+	free(t->order);
+	free(t->name);
+	free(t);
+}
+
+static void tree_send(struct ctld *d, struct peer **peer, size_t n, enum rpc rpc, struct payload *load, uint32_t job_id, uint32_t width)
+{
+	struct tree *t = xcalloc(1, sizeof *t);
+	*t = (struct tree){ .agent = d->agent, .load = load, .rpc = rpc, .n = n, .next = d->agent->trees };
+	d->agent->trees = t;
+	load->refs++;
+	t->order = xcalloc(n, sizeof *t->order);
+	t->name = xcalloc(n, sizeof *t->name);
+	for (size_t i = 0; i < n; i++) {
+		t->order[i] = order_make(d, peer[i], rpc, load, job_id, 0);
+		t->name[i] = xstrdup(peer[i]->name);
+		peer[i]->in_tree = true;
+		peer[i]->out++;
+		d->agent->in_flight++;
+	}
+	struct fan_order o = { d->loop, d->auth, rpc, load->msg, (const char *const *)t->name, n, width, TREE_PATIENCE_MS };
+	fan_send(&o, tree_link, tree_answer, tree_end, t);
+}
+
+/* To a few nodes each on its connection, to many through the tree: those that have nothing before it that it could overtake. */
+static void orders_give(struct ctld *d, char *const *node, size_t n, enum rpc rpc, struct payload *load, uint32_t job_id)
+{
+	uint64_t width = conf_num(d->conf, CONF_TreeWidth);
+	struct peer **list = xcalloc(n + 1, sizeof *list);
+	size_t many = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct peer *p = peer_find(d->agent, node[i]);
+		if (p && kind_of(rpc)->tree && !p->out && !p->head)
+			list[many++] = p;
+		else if (p)
+			order_queue(order_make(d, p, rpc, load, job_id, 0));
+	}
+	if (many > width && width)
+		tree_send(d, list, many, rpc, load, job_id, (uint32_t)(width < FAN_WIDTH_MAX ? width : FAN_WIDTH_MAX));
+	else
+		for (size_t i = 0; i < many; i++)
+			order_queue(order_make(d, list[i], rpc, load, job_id, 0));
+	free(list);
+}
+
 /* --- effects ---------------------------------------------------------------------------------- */
 struct launch { Pb__JobRecord *job; char *node; struct cred_node at; };
 
@@ -323,8 +438,7 @@ static void tell_send(struct ctld *d, void *arg)
 	struct tell *t = arg;
 	struct hostlist hl = HOSTLIST_INIT;
 	if (!hostlist_add(&hl, t->nodes, NULL))
-		for (size_t i = 0; i < hl.count; i++)
-			order_give(d, hl.name[i], t->rpc, t->load, t->job_id, 0);
+		orders_give(d, hl.name, hl.count, t->rpc, t->load, t->job_id);
 	hostlist_fini(&hl);
 	payload_unref(t->load);
 	free(t->nodes);
@@ -355,8 +469,12 @@ void agent_tell_all(struct ctld *d, enum rpc rpc)
 {
 	Pb__Empty empty = PB__EMPTY__INIT;
 	struct payload *load = payload_copy(&empty.base);
+	char **name = xcalloc(d->agent->peer_count + 1, sizeof *name);
+	size_t n = 0;
 	for (struct peer *p = d->agent->peers; p; p = p->hh.next)
-		order_give(d, p->name, rpc, load, 0, 0);
+		name[n++] = p->name;
+	orders_give(d, name, n, rpc, load, 0);
+	free(name);
 	payload_unref(load);
 }
 
@@ -587,6 +705,8 @@ void agent_destroy(struct agent *a)
 		return;
 	HASH_ITER(hh, a->peers, p, tmp)
 		peer_drop(a, p);
+	for (struct tree *t = a->trees; t; t = t->next)
+		t->agent = NULL;
 	uv_close((uv_handle_t *)&a->tick, agent_free);
 }
 

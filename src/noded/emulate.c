@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "noded/cred.h"
 #include "noded/emulate.h"
+#include "noded/emulate_step.h"
 #include "noded/handlers.h"
 #include "noded/options.h"
 #include "noded/place.h"
@@ -34,6 +35,7 @@ struct emu_node {
 	const Pb__NodeRecord *self;
 	bool registered, flying;
 	struct emu_run *runs;
+	struct emu_step *steps;
 	UT_hash_handle hh;
 };
 struct emu_run {
@@ -57,6 +59,7 @@ struct emu {
 	size_t count, flying, flying_events;
 	size_t next;                     /* nodes before it have registered, or are looked at again by the timer */
 	struct emu_event *head, **tail;
+	struct emu_steps *steps;
 	uv_timer_t retry;
 	bool told;
 };
@@ -353,13 +356,29 @@ static void e_batch(struct emu_node *node, struct wire_req *req)
 	wire_reply(req, &rsp.base);
 }
 
+static void e_launch(struct emu_node *node, struct wire_req *req)
+{
+	Pb__LaunchRsp rsp = PB__LAUNCH_RSP__INIT;
+	struct error err = { 0 };
+	int rc = emu_step_launch(node->emu->steps, &node->steps, node->self->name, (const Pb__LaunchSpec *)wire_req_msg(req), wire_req_identity(req)->uid, &err);
+	rsp.code = (uint32_t)abs(rc);
+	rsp.node = node->self->name;
+	rsp.detail = rc < 0 ? err.line : NULL;
+	wire_reply(req, &rsp.base);
+}
+
+static void e_relay(struct emu_node *node, struct wire_req *req) { relay_take(&node->emu->n->relay, node->self->name, req); }
+
 static void e_signal(struct emu_node *node, struct wire_req *req)
 {
 	const Pb__SignalReq *m = (const Pb__SignalReq *)wire_req_msg(req);
 	struct emu_run *run = run_find(node, m->job_id);
-	if (run && m->signal != SIGCONT && m->signal != SIGSTOP && m->signal != SIGTSTP && m->signal != SIGCHLD && m->signal != SIGWINCH)
+	bool ends = m->signal != SIGCONT && m->signal != SIGSTOP && m->signal != SIGTSTP && m->signal != SIGCHLD && m->signal != SIGWINCH;
+	if (run && ends)
 		run_end(run, m->signal & 0x7f);
-	handlers_reply(req, run ? 0 : ESLURM_ALREADY_DONE, NULL);
+	size_t steps = !ends || (m->has_batch_only && m->batch_only) ? 0 :
+		emu_step_kill(node->steps, m->job_id, m->has_step_id ? &m->step_id : NULL, (int)(m->signal & 0x7f));
+	handlers_reply(req, run || steps ? 0 : ESLURM_ALREADY_DONE, NULL);
 }
 
 static void e_terminate(struct emu_node *node, struct wire_req *req)
@@ -367,8 +386,9 @@ static void e_terminate(struct emu_node *node, struct wire_req *req)
 	const Pb__TerminateReq *m = (const Pb__TerminateReq *)wire_req_msg(req);
 	struct emu_run *run = run_find(node, m->job_id);
 	uint32_t job_id = m->job_id, restarts = m->restarts;
+	size_t steps = emu_step_kill(node->steps, job_id, m->has_step_id ? &m->step_id : NULL, SIGTERM);
 	if (m->has_step_id) {
-		handlers_reply(req, ESLURM_ALREADY_DONE, NULL);
+		handlers_reply(req, steps ? 0 : ESLURM_ALREADY_DONE, NULL);
 		return;
 	}
 	if (run)
@@ -423,6 +443,7 @@ static void e_shutdown(struct emu_node *node, struct wire_req *req)
 static const struct { enum rpc rpc; void (*run)(struct emu_node *, struct wire_req *); } handlers[] = {
 	{ RPC_D_PING, e_ping }, { RPC_D_BATCH, e_batch }, { RPC_D_SIGNAL, e_signal }, { RPC_D_TERMINATE, e_terminate },
 	{ RPC_D_PROLOG, e_prolog }, { RPC_D_SUSPEND, e_suspend }, { RPC_D_NOTIFY, e_nothing }, { RPC_D_RECONFIG, e_reconfig }, { RPC_D_SHUTDOWN, e_shutdown },
+	{ RPC_D_LAUNCH, e_launch }, { RPC_D_RELAY, e_relay },
 };
 
 static void on_call(struct wire_req *req, void *arg)
@@ -437,10 +458,6 @@ static void on_call(struct wire_req *req, void *arg)
 			handlers[i].run(node, req);
 			return;
 		}
-	if (wire_req_rpc(req) == RPC_D_LAUNCH) { /* srun names no node */
-		wire_reply_error(req, -ESLURM_NOT_SUPPORTED, "an emulated node runs batch jobs only, no steps");
-		return;
-	}
 	wire_reply_error(req, node ? -ESLURM_NOT_SUPPORTED : -ESLURM_INVALID_NODE_NAME, node ? "emulated nodes do not do this" : "no such node is emulated here");
 }
 
@@ -496,6 +513,7 @@ static int start(struct emu *e, struct error *err)
 		uv_signal_start(&term[i], on_term, i ? SIGINT : SIGTERM);
 	}
 	n->creds = cred_book_create();
+	e->steps = emu_steps_create(&n->loop, n->creds);
 	int rc = place_serve(n, on_call, policy, e, err);
 	if (rc < 0)
 		return rc;

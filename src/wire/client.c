@@ -27,6 +27,7 @@
 #include "wire/rpc.h"
 
 #define READ_SIZE (64 * 1024)
+#define PARTS 5                 /* head, token, receiver, two pieces of the body */
 
 struct answer { struct answer *next; struct frame_head head; uint8_t *body; };
 struct wire_client {
@@ -42,7 +43,7 @@ struct wire_client {
 	struct answer now;
 	size_t body_have;
 	struct answer *kept, **kept_last;
-	struct iovec out[4];            /* wire_begin: what is not sent yet; NULL bases: nothing */
+	struct iovec out[PARTS];           /* wire_begin: what is not sent yet; NULL bases: nothing */
 	uint8_t out_raw[FRAME_HEAD];
 };
 
@@ -391,20 +392,20 @@ int wire_send(struct wire_client *c, enum rpc rpc, const ProtobufCMessage *req, 
 	return rc;
 }
 
-int wire_begin(struct wire_client *c, enum rpc rpc, const char *to, const uint8_t *body, size_t len, struct error *err)
+int wire_begin(struct wire_client *c, const struct wire_request *q, struct error *err)
 {
-	const struct rpc_row *row = rpc_row(rpc);
-	size_t to_len = to ? strlen(to) : 0;
+	const struct rpc_row *row = rpc_row(q->rpc);
+	size_t to_len = strlen(q->to), len = q->len + q->tail_len;
 	if (c->broken)
 		return error_set(err, c->broken, "connection to %s is broken", c->peer);
 	if (len > row->req_max || to_len > FRAME_TO_MAX)
 		return error_set(err, ESLURM_TOO_LARGE, "request %s has %zu bytes, at most %u are taken", row->name, len, row->req_max);
-	struct frame_head h = { .kind = FRAME_CALL, .rpc = rpc, .seq = ++c->last_seq, .token_len = c->token.len, .to_len = to_len, .body_len = to_len + len };
-	struct frame_part part[3] = { { c->token.data, c->token.len }, { to, to_len }, { body, len } };
+	struct frame_head h = { .kind = FRAME_CALL, .rpc = q->rpc, .seq = ++c->last_seq, .token_len = c->token.len, .to_len = to_len, .body_len = to_len + len };
+	struct frame_part part[PARTS - 1] = { { c->token.data, c->token.len }, { q->to, to_len }, { q->body, q->len }, { q->tail, q->tail_len } };
 	frame_head_write(&h, c->out_raw);
-	frame_seal(&c->channel, c->out_raw, part, 3);
+	frame_seal(&c->channel, c->out_raw, part, PARTS - 1);
 	c->out[0] = (struct iovec){ c->out_raw, FRAME_HEAD };
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i + 1 < PARTS; i++)
 		c->out[i + 1] = (struct iovec){ (void *)part[i].data, part[i].len };
 	c->token.len = 0;
 	return 0;
@@ -414,7 +415,7 @@ int wire_flush(struct wire_client *c, struct error *err)
 {
 	for (;;) {
 		struct iovec *v = c->out;
-		int n = 4;
+		int n = PARTS;
 		bytes_sent(&v, &n, 0);          /* past what is empty */
 		if (!n)
 			return 0;

@@ -12,6 +12,22 @@
 
 #define HEADS_MAX 8              /* so many dead nodes of a share are tried as its relay */
 
+struct wire_shared *wire_shared_pack(const ProtobufCMessage *m)
+{
+	size_t len = protobuf_c_message_get_packed_size(m);
+	struct wire_shared *s = xmalloc(sizeof *s + len);
+	s->refs = 1;
+	s->len = len;
+	protobuf_c_message_pack(m, s->data);
+	return s;
+}
+
+void wire_shared_unref(struct wire_shared *s)
+{
+	if (s && !--s->refs)
+		free(s);
+}
+
 /* --- letters ---------------------------------------------------------------------------------- */
 
 static char *names_fold(const char *const *name, size_t n)
@@ -24,7 +40,8 @@ int fan_letter_seal(struct wire_auth *a, enum rpc rpc, const ProtobufCMessage *r
 		    struct fan_letter *ret, struct error *err)
 {
 	Pb__Parcel p = PB__PARCEL__INIT;
-	struct token token;
+	Pb__RelayLetter letter = PB__RELAY_LETTER__INIT;
+	struct token token = { 0 };
 	uint8_t hash[32], session[FRAME_KEY];
 	p.rpc = rpc;
 	p.body.len = protobuf_c_message_get_packed_size(req);
@@ -33,27 +50,26 @@ int fan_letter_seal(struct wire_auth *a, enum rpc rpc, const ProtobufCMessage *r
 	p.nodes = names_fold(name, n);
 	p.width = width < 2 ? 2 : width > FAN_WIDTH_MAX ? FAN_WIDTH_MAX : width;
 	p.patience_ms = patience_ms;
-	*ret = (struct fan_letter){ .width = p.width, .patience_ms = patience_ms, .parcel_len = pb__parcel__get_packed_size(&p) };
-	ret->parcel = xmalloc(ret->parcel_len);
-	pb__parcel__pack(&p, ret->parcel);
+	*ret = (struct fan_letter){ .width = p.width, .patience_ms = patience_ms };
+	letter.parcel.len = pb__parcel__get_packed_size(&p);
+	letter.parcel.data = xmalloc(letter.parcel.len + 1);
+	pb__parcel__pack(&p, letter.parcel.data);
 	free(p.body.data);
 	free(p.nodes);
-	wire_hash(ret->parcel, ret->parcel_len, hash);
+	wire_hash(letter.parcel.data, letter.parcel.len, hash);
 	int rc = auth_token_make(a, hash, session, &token, err);
 	sodium_memzero(session, sizeof session);
-	if (rc < 0) {
-		fan_letter_fini(ret);
-		return rc;
-	}
-	ret->token = xmemdup(token.data, token.len);
-	ret->token_len = token.len;
-	return 0;
+	letter.token = (ProtobufCBinaryData){ token.len, token.data };
+	if (!rc)
+		ret->packed = wire_shared_pack(&letter.base);
+	free(letter.parcel.data);
+	return rc;
 }
 
 void fan_letter_fini(struct fan_letter *l)
 {
-	xfree(l->parcel);
-	xfree(l->token);
+	wire_shared_unref(l->packed);
+	l->packed = NULL;
 }
 
 int fan_letter_open(const struct wire_auth *a, const Pb__RelayReq *req, Pb__Parcel **ret, struct wire_identity *ret_sender, uint8_t ret_id[16], struct error *err)
@@ -106,7 +122,7 @@ uint32_t fan_wait_ms(size_t n, uint32_t width, uint32_t patience_ms) { return pa
 
 enum branch_state { BRANCH_DUE, BRANCH_SENT, BRANCH_OVER };
 /* A share: names [from, end). Its first nodes may have failed: [from, head). */
-struct branch { size_t from, head, end; unsigned tries; enum branch_state state; Pb__RelayReq req; };
+struct branch { size_t from, head, end; unsigned tries; enum branch_state state; uint8_t *tail; };
 struct member { const char *name; size_t index; bool told; UT_hash_handle hh; };
 struct fan {
 	const struct fan_letter *letter;
@@ -145,7 +161,7 @@ void fan_destroy(struct fan *f)
 		return;
 	HASH_CLEAR(hh, f->by_name);
 	for (size_t i = 0; i < f->branches; i++)
-		free(f->branch[i].req.nodes);
+		free(f->branch[i].tail);
 	free(f->branch);
 	free(f->member);
 	free(f);
@@ -157,14 +173,16 @@ bool fan_next(struct fan *f, struct fan_send *ret)
 		struct branch *b = &f->branch[f->next];
 		if (b->state != BRANCH_DUE)
 			continue;
-		pb__relay_req__init(&b->req);
-		b->req.parcel = (ProtobufCBinaryData){ f->letter->parcel_len, f->letter->parcel };
-		b->req.token = (ProtobufCBinaryData){ f->letter->token_len, f->letter->token };
-		b->req.nodes = names_fold(f->name + b->head, b->end - b->head);
+		Pb__RelayShare share = PB__RELAY_SHARE__INIT;
+		share.nodes = names_fold(f->name + b->head, b->end - b->head);
+		size_t len = pb__relay_share__get_packed_size(&share);
+		b->tail = xmalloc(len);
+		pb__relay_share__pack(&share, b->tail);
+		free(share.nodes);
 		b->state = BRANCH_SENT;
 		b->tries++;
 		f->sent++;
-		*ret = (struct fan_send){ .branch = f->next, .node = b->head, .req = &b->req };
+		*ret = (struct fan_send){ .branch = f->next, .node = b->head, .tail = b->tail, .tail_len = len };
 		ret->wait_ms = fan_wait_ms(b->end - b->head, f->letter->width, f->letter->patience_ms);
 		return true;
 	}
@@ -182,7 +200,7 @@ static void tell(struct fan *f, struct member *m, const Pb__RelayAnswer *a)
 /* Those that no answer came from. */
 static void branch_over(struct fan *f, struct branch *b)
 {
-	xfree(b->req.nodes);
+	xfree(b->tail);
 	b->state = BRANCH_OVER;
 	f->open--;
 	for (size_t i = b->from; i < b->end; i++)
@@ -214,7 +232,7 @@ void fan_failed(struct fan *f, size_t branch, int code)
 		branch_over(f, b);
 		return;
 	}
-	xfree(b->req.nodes);
+	xfree(b->tail);
 	b->head++;
 	b->state = BRANCH_DUE;
 	f->next = branch < f->next ? branch : f->next;

@@ -22,7 +22,7 @@
 #define FAN_LEVEL_MS 1000        /* so much longer waits who is one level further up */
 
 /* --- the letter ------------------------------------------------------------------------------- */
-struct fan_letter { uint8_t *parcel, *token; size_t parcel_len, token_len; uint32_t width, patience_ms; };
+struct fan_letter { struct wire_shared *packed; /* a RelayLetter */ uint32_t width, patience_ms; };
 /* Seals `req` for the nodes named. May block under munge. */
 int fan_letter_seal(struct wire_auth *a, enum rpc rpc, const ProtobufCMessage *req, const char *const *name, size_t n, uint32_t width, uint32_t patience_ms,
 		    struct fan_letter *ret, struct error *err);
@@ -45,8 +45,8 @@ struct fan;
 /* Letter and names must outlive it. */
 struct fan *fan_create(const struct fan_letter *l, const char *const *name, size_t n, fan_answer_fn fn, void *arg);
 void fan_destroy(struct fan *f);
-/* What shall be sent next: branch, its first node, message (lives until the branch is answered for). False: nothing now. */
-struct fan_send { size_t branch, node; const Pb__RelayReq *req; uint32_t wait_ms; };
+/* What shall be sent next: branch, its first node, the tail that goes after the letter (the share; lives until the branch is answered for). False: nothing now. */
+struct fan_send { size_t branch, node, tail_len; const uint8_t *tail; uint32_t wait_ms; };
 bool fan_next(struct fan *f, struct fan_send *ret);
 /* The answer to what was sent for that branch; or none. A branch whose node failed within its time is sent to its next one, by fan_next. */
 void fan_took(struct fan *f, size_t branch, const Pb__RelayRsp *rsp);

@@ -29,7 +29,9 @@ struct call {
 	uint16_t to_len;                 /* the body begins with so many bytes of the receiver's name */
 	size_t len;
 	uint8_t *body;                   /* until sent */
+	struct wire_shared *shared;      /* the body has them between the name and the rest; NULL: nothing */
 };
+struct out_shared { struct wire_shared *shared; uint8_t own[]; };
 struct attempt {
 	struct stream stream;
 	struct wire_link *link;          /* NULL: abandoned */
@@ -61,12 +63,18 @@ struct wire_link {
 static void link_connect(struct wire_link *l);
 static void timer_set(struct wire_link *l);
 
+static void call_free(struct call *c)
+{
+	wire_shared_unref(c->shared);
+	free(c->body);
+	free(c);
+}
+
 static void call_end(struct wire_link *l, struct call *c, int code, const ProtobufCMessage *rsp, const char *detail)
 {
 	HASH_DEL(l->calls, c);
 	c->done(code, rsp, detail, c->arg);
-	free(c->body);
-	free(c);
+	call_free(c);
 }
 
 static void calls_fail(struct wire_link *l, int code, const char *detail)
@@ -147,12 +155,35 @@ static void attempt_closed(struct stream *s)
 
 static const struct stream_ops link_ops = { .head = link_head, .frame = link_frame, .ended = link_ended, .closed = attempt_closed };
 
+static void out_release(void *arg)
+{
+	struct out_shared *o = arg;
+	wire_shared_unref(o->shared);
+	free(o);
+}
+
+/* The shared bytes stay where they are; token, name and rest are copied beside them. */
+static void shared_send(struct attempt *a, struct call *c, struct frame_head *h)
+{
+	size_t token = a->token.len, rest = c->len - c->to_len;
+	struct out_shared *o = xmalloc(sizeof *o + token + c->len);
+	o->shared = c->shared;
+	memcpy(o->own, a->token.data, token);
+	memcpy(o->own + token, c->body, c->len);
+	struct frame_part part[] = { { o->own, token + c->to_len }, { c->shared->data, c->shared->len }, { o->own + token + c->to_len, rest } };
+	c->shared = NULL;
+	stream_send_ref(&a->stream, h, part, 3, out_release, o);
+}
+
 static void call_send(struct wire_link *l, struct call *c)
 {
 	struct attempt *a = l->now;
 	struct frame_head h = { .kind = FRAME_CALL, .rpc = c->row->rpc, .seq = c->seq, .token_len = a->token.len, .to_len = c->to_len };
 	struct frame_part part[2] = { { a->token.data, a->token.len }, { c->body, c->len } };
-	stream_send(&a->stream, &h, part, 2);
+	if (c->shared)
+		shared_send(a, c, &h);
+	else
+		stream_send(&a->stream, &h, part, 2);
 	a->token.len = 0;
 	c->sent = true;
 	xfree(c->body);
@@ -305,8 +336,7 @@ static void on_timer(uv_timer_t *t)
 	while ((c = late)) {
 		HASH_DEL(late, c);
 		c->done(-ESLURM_SOCKET_TIMEOUT, NULL, error_text(ESLURM_SOCKET_TIMEOUT), c->arg);
-		free(c->body);
-		free(c);
+		call_free(c);
 	}
 	if (!l->destroyed)
 		timer_set(l);
@@ -363,23 +393,27 @@ void wire_link_set_addr(struct wire_link *l, const char *host, uint16_t port)
 	link_down(l, -ESLURM_COMM, &err);
 }
 
-void wire_link_call_to(struct wire_link *l, const char *to, enum rpc rpc, const ProtobufCMessage *req, int timeout_ms, wire_done_fn done, void *arg)
+/* A call with room for its body: the name is there, the rest is the caller's to write before call_go. */
+static struct call *call_make(struct wire_link *l, const char *to, enum rpc rpc, size_t rest, int timeout_ms, wire_done_fn done, void *arg)
 {
-	const struct rpc_row *row = rpc_row(rpc);
 	size_t to_len = to ? strlen(to) : 0;
-	assert(row && req->descriptor == row->req && !l->destroyed && to_len <= FRAME_TO_MAX);
+	assert(rpc_row(rpc) && !l->destroyed && to_len <= FRAME_TO_MAX);
 	struct call *c = xcalloc(1, sizeof *c);
-	c->row = row;
+	c->row = rpc_row(rpc);
 	c->seq = ++l->last_seq;
 	c->done = done;
 	c->arg = arg;
 	c->deadline_ms = timeout_ms < 0 ? UINT64_MAX : uv_now(l->loop) + timeout_ms;
 	c->to_len = (uint16_t)to_len;
-	c->len = to_len + protobuf_c_message_get_packed_size(req);
-	c->body = xmalloc(c->len);
+	c->len = to_len + rest;
+	c->body = xmalloc(c->len + 1);
 	if (to_len)
 		memcpy(c->body, to, to_len);
-	protobuf_c_message_pack(req, c->body + to_len);
+	return c;
+}
+
+static void call_go(struct wire_link *l, struct call *c)
+{
 	HASH_ADD(hh, l->calls, seq, sizeof c->seq, c);
 	if (l->state == LINK_UP) {
 		call_send(l, c);
@@ -389,6 +423,23 @@ void wire_link_call_to(struct wire_link *l, const char *to, enum rpc rpc, const 
 	uint64_t at = l->state == LINK_IDLE ? uv_now(l->loop) : c->deadline_ms;
 	if (at < l->timer_ms)
 		timer_start(l, at);
+}
+
+void wire_link_call_to(struct wire_link *l, const char *to, enum rpc rpc, const ProtobufCMessage *req, int timeout_ms, wire_done_fn done, void *arg)
+{
+	assert(req->descriptor == rpc_row(rpc)->req);
+	struct call *c = call_make(l, to, rpc, protobuf_c_message_get_packed_size(req), timeout_ms, done, arg);
+	protobuf_c_message_pack(req, c->body + c->to_len);
+	call_go(l, c);
+}
+
+void wire_link_call_shared(struct wire_link *l, const char *to, enum rpc rpc, struct wire_shared *s, const void *tail, size_t tail_len, int timeout_ms, wire_done_fn done, void *arg)
+{
+	struct call *c = call_make(l, to, rpc, tail_len, timeout_ms, done, arg);
+	memcpy(c->body + c->to_len, tail, tail_len);
+	c->shared = s;
+	s->refs++;
+	call_go(l, c);
 }
 
 void wire_link_call(struct wire_link *l, enum rpc rpc, const ProtobufCMessage *req, int timeout_ms, wire_done_fn done, void *arg)

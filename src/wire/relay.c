@@ -22,18 +22,21 @@
 /* --- sending ---------------------------------------------------------------------------------- */
 
 struct run {
-	uv_timer_t start;
 	struct fan *fan;
+	const struct fan_letter *letter;
 	const char *const *name;
 	fan_link_fn link;
 	fan_answer_fn answer;
 	fan_end_fn end;
 	void *arg;
-	bool ended;
+	/* one that we began */
+	struct fan_letter sealed;
+	struct fan_order order;
+	uv_work_t work;
+	int rc;
+	struct error err;
 };
 struct sent { struct run *run; size_t branch; };
-
-static void run_free(uv_handle_t *h) { free(h->data); }
 
 static void sent_answered(int code, const ProtobufCMessage *rsp, const char *detail, void *arg);
 
@@ -49,14 +52,14 @@ static void run_push(struct run *r)
 		}
 		struct sent *call = xmalloc(sizeof *call);
 		*call = (struct sent){ r, s.branch };
-		wire_link_call_to(l, node, RPC_D_RELAY, &s.req->base, (int)s.wait_ms, sent_answered, call);
+		wire_link_call_shared(l, node, RPC_D_RELAY, r->letter->packed, s.tail, s.tail_len, (int)s.wait_ms, sent_answered, call);
 	}
-	if (!fan_is_over(r->fan) || r->ended)
+	if (!fan_is_over(r->fan))
 		return;
-	r->ended = true;
 	r->end(r->fan, r->arg);
 	fan_destroy(r->fan);
-	uv_close((uv_handle_t *)&r->start, run_free);
+	fan_letter_fini(&r->sealed);
+	free(r);
 }
 
 static void sent_answered(int code, const ProtobufCMessage *rsp, const char *detail, void *arg)
@@ -72,16 +75,51 @@ static void sent_answered(int code, const ProtobufCMessage *rsp, const char *det
 	run_push(s.run);
 }
 
-static void run_start(uv_timer_t *t) { run_push(t->data); }
-
-void fan_run(uv_loop_t *loop, const struct fan_letter *l, const char *const *name, size_t n, fan_link_fn link, fan_answer_fn answer, fan_end_fn end, void *arg)
+static struct run *run_make(const char *const *name, fan_link_fn link, fan_answer_fn answer, fan_end_fn end, void *arg)
 {
 	struct run *r = xcalloc(1, sizeof *r);
 	*r = (struct run){ .name = name, .link = link, .answer = answer, .end = end, .arg = arg };
-	r->fan = fan_create(l, name, n, answer, arg);
-	uv_timer_init(loop, &r->start);
-	r->start.data = r;
-	uv_timer_start(&r->start, run_start, 0, 0);
+	return r;
+}
+
+static void run_begin(struct run *r, const struct fan_letter *l, size_t n)
+{
+	r->letter = l;
+	r->fan = fan_create(l, r->name, n, r->answer, r->arg);
+	run_push(r);
+}
+
+static void seal_run(uv_work_t *w)
+{
+	struct run *r = w->data;
+	const struct fan_order *o = &r->order;
+	r->rc = fan_letter_seal(o->auth, o->rpc, o->req, o->name, o->n, o->width, o->patience_ms, &r->sealed, &r->err);
+}
+
+static struct wire_link *no_link(const char *node, void *arg) { return NULL; }
+
+static void seal_done(uv_work_t *w, int status)
+{
+	struct run *r = w->data;
+	(void)status;
+	if (r->rc)
+		log_error("no message for several nodes can be made: %s", r->err.line);
+	if (r->rc)
+		r->link = no_link;
+	run_begin(r, &r->sealed, r->order.n);
+}
+
+void fan_send(const struct fan_order *o, fan_link_fn link, fan_answer_fn answer, fan_end_fn end, void *arg)
+{
+	struct run *r = run_make(o->name, link, answer, end, arg);
+	r->order = *o;
+	r->work.data = r;
+	if (auth_blocks(o->auth)) {
+		(void)uv_queue_work(o->loop, &r->work, seal_run, seal_done);
+		return;
+	}
+	seal_run(&r->work);
+	seal_done(&r->work, 0);
 }
 
 /* --- letters on the way ----------------------------------------------------------------------- */
@@ -91,6 +129,8 @@ struct letter {
 	struct letter *next;
 	unsigned refs;
 	struct fan_letter sealed;        /* as it came */
+	const uint8_t *raw, *token;      /* the parcel and the token in it */
+	size_t raw_len, token_len;
 	Pb__Parcel *parcel;
 	struct wire_identity sender;
 	uint8_t id[16];
@@ -106,7 +146,7 @@ static bool same(const ProtobufCBinaryData *d, const uint8_t *data, size_t len) 
 static struct letter *letter_find(const Pb__RelayReq *m)
 {
 	for (struct letter *l = letters; l; l = l->next)
-		if (same(&m->token, l->sealed.token, l->sealed.token_len) && same(&m->parcel, l->sealed.parcel, l->sealed.parcel_len)) {
+		if (same(&m->token, l->token, l->token_len) && same(&m->parcel, l->raw, l->raw_len)) {
 			l->refs++;
 			return l;
 		}
@@ -126,8 +166,15 @@ static struct letter *letter_add(const Pb__RelayReq *m, Pb__Parcel *parcel, cons
 	l->refs = 1;
 	l->sender = *sender;
 	memcpy(l->id, id, sizeof l->id);
-	l->sealed = (struct fan_letter){ .parcel = xmemdup(m->parcel.data, m->parcel.len), .parcel_len = m->parcel.len, .token = xmemdup(m->token.data, m->token.len),
-					 .token_len = m->token.len, .patience_ms = parcel->patience_ms < 100 ? 100 : parcel->patience_ms > 300000 ? 300000 : parcel->patience_ms };
+	Pb__RelayLetter packed = PB__RELAY_LETTER__INIT;
+	packed.parcel = m->parcel;
+	packed.token = m->token;
+	l->sealed.packed = wire_shared_pack(&packed.base);
+	l->raw_len = m->parcel.len;
+	l->token_len = m->token.len;
+	l->token = l->sealed.packed->data + l->sealed.packed->len - l->token_len;   /* the last field */
+	l->raw = memmem(l->sealed.packed->data, 16 + l->raw_len, m->parcel.data, m->parcel.len);
+	l->sealed.patience_ms = parcel->patience_ms < 100 ? 100 : parcel->patience_ms > 300000 ? 300000 : parcel->patience_ms;
 	l->sealed.width = parcel->width < 2 ? 2 : parcel->width > FAN_WIDTH_MAX ? FAN_WIDTH_MAX : parcel->width;
 	l->addressee = xcalloc(l->nodes.count + 1, sizeof *l->addressee);
 	for (size_t i = 0; i < l->nodes.count; i++) {
@@ -135,7 +182,7 @@ static struct letter *letter_add(const Pb__RelayReq *m, Pb__Parcel *parcel, cons
 		a->name = l->nodes.name[i];
 		HASH_ADD_KEYPTR(hh, l->by_name, a->name, strlen(a->name), a);
 	}
-	letters_bytes += l->sealed.parcel_len;
+	letters_bytes += l->raw_len;
 	l->next = letters;
 	letters = l;
 	return l;
@@ -150,7 +197,7 @@ static void letter_unref(struct letter *l)
 			*at = l->next;
 			break;
 		}
-	letters_bytes -= l->sealed.parcel_len;
+	letters_bytes -= l->raw_len;
 	HASH_CLEAR(hh, l->by_name);
 	free(l->addressee);
 	hostlist_fini(&l->nodes);
@@ -337,7 +384,7 @@ static void relay_run(struct relay *r)
 	r->own_pending = true;
 	r->fan_pending = r->share.count > 1;
 	if (r->fan_pending)
-		fan_run(r->place->loop, &l->sealed, (const char *const *)r->share.name + 1, r->share.count - 1, link_to, on_other, on_others_end, r);
+		run_begin(run_make((const char *const *)r->share.name + 1, link_to, on_other, on_others_end, r), &l->sealed, r->share.count - 1);
 	if (!fan_letter_use(r->place->auth, l->id, r->self, &r->err)) {
 		wire_server_deliver(r->place->server, &in, on_own, r);
 		return;

@@ -5,9 +5,10 @@
 /* The connection to a node; NULL: it is not known. */
 typedef struct wire_link *(*fan_link_fn)(const char *node, void *arg);
 typedef void (*fan_end_fn)(const struct fan *f, void *arg);
-/* Sends a sealed letter. Letter and names must live until `end`, which is called last, after each node's answer; nothing is called from inside this. A link that is
- * destroyed meanwhile counts as a node that cannot be reached. */
-void fan_run(uv_loop_t *loop, const struct fan_letter *l, const char *const *name, size_t n, fan_link_fn link, fan_answer_fn answer, fan_end_fn end, void *arg);
+/* Sends `req` to the nodes: seals a letter (under munge on another thread), sends its shares. req and names must live until `end`, which is told last, after each node's answer;
+ * both may be told from inside this where no link can be had. A link that is destroyed meanwhile counts as a node that cannot be reached. */
+struct fan_order { uv_loop_t *loop; struct wire_auth *auth; enum rpc rpc; const ProtobufCMessage *req; const char *const *name; size_t n; uint32_t width, patience_ms; };
+void fan_send(const struct fan_order *o, fan_link_fn link, fan_answer_fn answer, fan_end_fn end, void *arg);
 
 /* Where other nodes are, as slurmd knows it. False: not at all. *ret_host need live only until the next call. */
 typedef bool (*relay_where_fn)(const char *node, const char **ret_host, uint16_t *ret_port, void *arg);

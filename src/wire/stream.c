@@ -310,8 +310,8 @@ void stream_send_ref(struct stream *s, struct frame_head *h, const struct frame_
 	struct stream_out *o = xmalloc(sizeof *o + (n + 1) * sizeof *o->buf + FRAME_HEAD);
 	uint8_t *head = (uint8_t *)&o->buf[n + 1];
 	*o = (struct stream_out){ .release = release, .arg = arg, .bufs = n + 1 };
-	h->body_len = parts_len(part, n);
-	o->bytes = FRAME_HEAD + h->body_len;
+	h->body_len = parts_len(part, n) - h->token_len;
+	o->bytes = FRAME_HEAD + h->token_len + h->body_len;
 	frame_head_write(h, head);
 	frame_seal(&s->channel, head, part, n);
 	o->buf[0] = uv_buf_init((char *)head, FRAME_HEAD);

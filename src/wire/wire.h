@@ -72,9 +72,10 @@ int wire_call(struct wire_client *c, enum rpc rpc, const ProtobufCMessage *req, 
 int wire_call_raw(struct wire_client *c, enum rpc rpc, const ProtobufCMessage *req, int timeout_ms, uint8_t **ret, size_t *ret_len, struct error *err);
 /* Pipelining: send without waiting, and take the next reply of any sequence. */
 int wire_send(struct wire_client *c, enum rpc rpc, const ProtobufCMessage *req, uint32_t *ret_seq, struct error *err);
-/* The same without waiting, one call at a time: begins to send a packed request to a named receiver (NULL: whoever listens there). Both must live until wire_flush, called when
+/* The same without waiting, one call at a time: begins to send a packed request, in two pieces, to a named receiver. All must live until wire_flush, called when
  * wire_client_fd() is writable, has returned 0 (1: there is more to send). */
-int wire_begin(struct wire_client *c, enum rpc rpc, const char *to, const uint8_t *body, size_t len, struct error *err);
+struct wire_request { enum rpc rpc; const char *to; const void *body, *tail; size_t len, tail_len; };
+int wire_begin(struct wire_client *c, const struct wire_request *q, struct error *err);
 int wire_flush(struct wire_client *c, struct error *err);
 int wire_recv(struct wire_client *c, int timeout_ms, uint32_t *ret_seq, int *ret_code, ProtobufCMessage **ret_rsp, struct error *err);
 int wire_client_fd(const struct wire_client *c);   /* for poll(): readable when a reply (or end) is there */
@@ -124,6 +125,12 @@ typedef void (*wire_done_fn)(int code, const ProtobufCMessage *rsp, const char *
 void wire_link_call(struct wire_link *l, enum rpc rpc, const ProtobufCMessage *req, int timeout_ms, wire_done_fn done, void *arg);
 /* The same, for one of several receivers behind one address (emulated nodes), named in the frame. */
 void wire_link_call_to(struct wire_link *l, const char *to, enum rpc rpc, const ProtobufCMessage *req, int timeout_ms, wire_done_fn done, void *arg);
+/* Bytes that many calls have in common, counted: not copied for each. */
+struct wire_shared { unsigned refs; size_t len; uint8_t data[]; };
+struct wire_shared *wire_shared_pack(const ProtobufCMessage *m);
+void wire_shared_unref(struct wire_shared *s);      /* NULL: nothing */
+/* A call whose request is the shared bytes and then `tail` (copied): two messages packed one after the other are one. */
+void wire_link_call_shared(struct wire_link *l, const char *to, enum rpc rpc, struct wire_shared *s, const void *tail, size_t tail_len, int timeout_ms, wire_done_fn done, void *arg);
 /* Told when an established connection breaks (a node's death is seen at once). NULL: nobody. */
 void wire_link_on_break(struct wire_link *l, void (*fn)(void *arg), void *arg);
 void wire_link_destroy(struct wire_link *l);       /* calls in flight end with -ECANCELED */

@@ -64,10 +64,21 @@ def test_cancel_and_signal(emulated):
     emulated.wait("nodes free again", lambda: idle(emulated) == NODES)
 
 
-def test_steps_are_refused_by_name(emulated):
-    r = emulated.run("srun --mem=100 -p emu -N1 true", check=False)
-    assert r.rc != 0 and "batch jobs only" in r.err
+def test_a_step_on_all_nodes(emulated):
+    """Through the tree of emulated slurmds; each of them connects to srun, begins and ends."""
+    r = emulated.run(f"srun -vv --mem=100 -p emu --treewidth=8 -N{NODES} -n{2 * NODES} true")
+    assert f"launch on {NODES} nodes: 8 messages of ours" in r.err
+    assert emulated.run("srun --mem=100 -p emu -N2 sleep 0.2").rc == 0
+    emulated.wait("nodes free again", lambda: idle(emulated) == NODES)
 
+
+def test_a_step_is_killed(emulated):
+    srun = subprocess.Popen(["srun", "--mem=100", "-p", "emu", "-N3", "sleep", "1000"], env=emulated.env(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    step = emulated.wait("the step runs", lambda: emulated.out("squeue -h -s -p emu -o %i"))
+    emulated.run(f"scancel {step.split('.')[0]}")
+    _, err = srun.communicate(timeout=60)
+    assert srun.returncode and "Force Terminated" in err
+    emulated.wait("nodes free again", lambda: idle(emulated) == NODES)
 
 def test_controller_restarts_under_running_jobs(emulated):
     job = emulated.submit("-p emu -N2 --mem=100 -o /dev/null --wrap 'sleep 3'")
