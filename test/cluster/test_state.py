@@ -1,4 +1,4 @@
-"""StateSaveLocation in bad hands: damaged, taken away, of another program, read-only; a node that left slurm.conf while it ran a job."""
+"""StateSaveLocation in bad hands: damaged, taken away, of another program, of a newer version (R47); a node that left slurm.conf while it ran a job."""
 import os
 import re
 import shutil
@@ -114,6 +114,33 @@ def test_state_of_a_newer_version(cluster, state):
     set_owner(state)
     rc, said = start(cluster)
     assert rc == 1 and "schema version 99, newer than this program knows" in said
+
+
+def test_r47_back_from_a_newer_version(cluster):
+    """A newer program has changed the file and left in it how that is undone: this one takes it back. Running jobs go on, what waits still waits, ids go on."""
+    path = f"{cluster.home}/state/state.db"
+    running = cluster.submit("-n1 -o /dev/null --wrap 'while [ ! -e back-go ]; do sleep 0.1; done; exit 3'")
+    cluster.wait_state(running, "RUNNING")
+    held = cluster.submit("-H -a 1-5 -o /dev/null --wrap true")
+    after = cluster.submit(f"-d afterany:{running} -o /dev/null --wrap true")
+    cluster.berth("kill slurmctld")
+    before = os.stat(path)
+    with sqlite3.connect(path) as db:
+        known = int(db.execute("SELECT data FROM meta WHERE key=1").fetchone()[0])
+        db.execute("ALTER TABLE job ADD COLUMN later TEXT DEFAULT 'x'")
+        db.execute("INSERT INTO migration(version, down) VALUES(?, 'ALTER TABLE job DROP COLUMN later')", (known + 1,))
+        db.execute("UPDATE meta SET data=CAST(? AS BLOB) WHERE key=1", (str(known + 1),))
+    for name in os.listdir(os.path.dirname(path)):
+        os.chown(os.path.join(os.path.dirname(path), name), before.st_uid, before.st_gid)
+    cluster.berth("start slurmctld")
+    assert f"going back from schema version {known + 1}" in cluster.read(f"{cluster.home}/log/slurmctld.log")
+    assert cluster.state(running) == "RUNNING" and cluster.job(after, "Reason") == "Dependency" and cluster.out(f"squeue -h -r -j {held} -o %i | wc -l") == "5"
+    cluster.run("touch back-go")
+    assert cluster.wait_end(running) == "FAILED" and cluster.job(running, "ExitCode") == "3:0" and cluster.job(running, "Restarts") == "0"
+    assert cluster.wait_end(after) == "COMPLETED"
+    assert cluster.submit("-H -o /dev/null --wrap true") > after
+    cluster.run("scancel -u root")
+    cluster.wait_idle()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
