@@ -96,10 +96,11 @@ FN(job_flags)
 		{ msgview_has(d, PB_JobDesc_mem_per_node), "EXACT_MEMORY_REQUESTED" },
 		{ state == PB__JOB_STATE__RUNNING || state == PB__JOB_STATE__SUSPENDED, "JOB_WAS_RUNNING" },
 		{ !msgview_text(d, PB_JobDesc_account).n, "USING_DEFAULT_ACCOUNT" },
-		{ !msgview_text(d, PB_JobDesc_partition).n, "USING_DEFAULT_PARTITION" },
+		{ msgview_num(d, PB_JobDesc_partition_assigned, 0), "USING_DEFAULT_PARTITION" },
 		{ !msgview_text(d, PB_JobDesc_qos).n, "USING_DEFAULT_QOS" },
 		{ !msgview_text(d, PB_JobDesc_wckey).n, "USING_DEFAULT_WCKEY" },
 		{ msgview_text(&JOB->rec, PB_JobRecord_dependency_left).n, "DEPENDENT" },
+		{ msgview_num(d, PB_JobDesc_partition_assigned, 0), "PARTITION_ASSIGNED" },
 	};
 	json_open(j, key, '[');
 	for (size_t i = 0; i < sizeof(flag) / sizeof(flag[0]); i++)

@@ -399,6 +399,18 @@ static int allocation_use(struct jobopt *o, struct client *c, char **argv, const
 	return code;
 }
 
+/* A container holds steps: the shell of the allocation is one only where it runs on the job's node. */
+static bool container_can_be(const struct jobopt *o, const struct client *c)
+{
+	bool asked = false;
+	for (const struct jobopt *p = o; p; p = p->next)
+		asked = asked || p->desc->container;
+	if (!asked || conf_has(client_conf(c), CONF_LaunchParameters, "use_interactive_step"))
+		return true;
+	log_error("--container requires LaunchParameters=use_interactive_step");
+	return false;
+}
+
 static int run(struct jobopt *o, char **argv)
 {
 	static sigset_t set, old;
@@ -418,7 +430,7 @@ static int run(struct jobopt *o, char **argv)
 		return 1;
 	}
 	thread_start(signal_thread, &set);
-	code = allocation_use(o, c, argv, &old);
+	code = container_can_be(o, c) ? allocation_use(o, c, argv, &old) : 1;
 	client_close(c);
 	return code;
 }

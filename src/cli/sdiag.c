@@ -31,10 +31,11 @@ static const struct opt_row rows[] = {
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-enum line_kind { L_NUMBER, L_TIME, L_TITLE, L_JSON };
+enum line_kind { L_NUMBER, L_TIME, L_US, L_TITLE, L_JSON };
 static const struct line { enum line_kind kind; const char *label, *counter, *json; } lines[] = {
 #define COUNTER(label, counter, json) { L_NUMBER, label, counter, json },
 #define COUNTER_TIME(label, counter, json) { L_TIME, label, counter, json },
+#define COUNTER_US(label, counter, json) { L_US, label, counter, json },
 #define TITLE(text) { L_TITLE, text, NULL, NULL },
 #define COUNTER_JSON(counter, json) { L_JSON, "", counter, json },
 #include "tables/counters.def"
@@ -132,7 +133,7 @@ static void text_print(const Pb__DiagRsp *rsp)
 		if (lines[i].kind == L_TIME)
 			put_stamp(&out, c ? c->value : 0);
 		else
-			str_addf(&out, "%lld\n", c ? (long long)c->value : 0LL);
+			str_addf(&out, "%lld%s\n", c ? (long long)c->value : 0LL, lines[i].kind == L_US ? " microseconds" : "");
 		if (!c && lines[i].counter) {
 			str_add(&missing, missing.len ? ", " : "");
 			str_add(&missing, lines[i].counter);
@@ -151,6 +152,32 @@ static void text_print(const Pb__DiagRsp *rsp)
 	str_fini(&missing);
 }
 
+/* "a.b" is member b of object a; the lines of one object stand together. */
+static void counters_json(struct json *j, const Pb__DiagRsp *rsp)
+{
+	char object[32] = "";
+	for (size_t i = 0; i < LINES; i++) {
+		const Pb__Counter *c = counter_find(rsp, lines[i].counter);
+		const char *key = lines[i].json, *dot = key ? strchr(key, '.') : NULL;
+		if (!key)
+			continue;
+		size_t n = dot ? (size_t)(dot - key) : 0;
+		if (strlen(object) != n || strncmp(object, key, n)) {
+			if (*object)
+				json_close(j);
+			snprintf(object, sizeof object, "%.*s", (int)n, key);
+			if (*object)
+				json_open(j, object, '{');
+		}
+		if (lines[i].kind == L_TIME)
+			json_num(j, key, true, false, c ? (uint64_t)c->value : 0);
+		else
+			json_i64(j, dot ? dot + 1 : key, c ? c->value : 0);
+	}
+	if (*object)
+		json_close(j);
+}
+
 static void json_print(const Pb__DiagRsp *rsp, bool yaml, const char *const *argv, int argc)
 {
 	const Pb__Counter *boot = counter_find(rsp, "boot_time");
@@ -161,15 +188,7 @@ static void json_print(const Pb__DiagRsp *rsp, bool yaml, const char *const *arg
 	json_open(&j, "statistics", '{');
 	json_num(&j, "req_time", true, false, rsp->now);
 	json_num(&j, "req_time_start", true, false, boot ? (uint64_t)boot->value : 0);
-	for (size_t i = 0; i < LINES; i++) {
-		const Pb__Counter *c = counter_find(rsp, lines[i].counter);
-		if (!lines[i].json)
-			continue;
-		if (lines[i].kind == L_TIME)
-			json_num(&j, lines[i].json, true, false, c ? (uint64_t)c->value : 0);
-		else
-			json_i64(&j, lines[i].json, c ? c->value : 0);
-	}
+	counters_json(&j, rsp);
 	calls_json(&j, "rpcs_by_message_type", rsp->call, rsp->n_call, false);
 	calls_json(&j, "rpcs_by_user", rsp->user, rsp->n_user, true);
 	json_bool(&j, "bf_active", false);       /* a pass is over before the next call is answered */

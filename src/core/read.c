@@ -390,6 +390,7 @@ bool core_counter(const struct core *c, size_t i, const char **ret_name, int64_t
 		{ "launches_failed", c->launches_failed }, { "sched_passes", c->passes }, { "placements_tried", c->tries },
 		{ "nodes_looked_at", (int64_t)c->work }, { "promises_made", c->planned }, { "bf_jobs", c->backfilled }, { "promises_held", c->promise_n }, { "shapes", (int64_t)HASH_COUNT(c->shapes) },
 		{ "shapes_waiting", c->shapes_active.count }, { "timers", (int64_t)c->timer_n }, { "next_job_id", c->next_id },
+		{ "sweeps_whole", c->sweeps_whole }, { "sweeps_cut", c->sweeps_cut },
 	};
 	if (i >= sizeof row / sizeof row[0])
 		return false;

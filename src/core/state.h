@@ -472,6 +472,7 @@ struct core {
 	bool promise_lost;          /* a start has broken some: plan on soon */
 	/* the plan: sweep.c, future.c, earliest.c */
 	struct order { uint32_t tier; bool reserved; int64_t key; uint32_t id; } swept_to; /* the last job the sweep came to */
+	int64_t sweeps_whole, sweeps_cut; /* to the end of the queue; after bf_max_job_test jobs */
 	uint32_t swept, sweep_gen;  /* jobs it came to; changes when what could not be planned is worth another try */
 	uint64_t sweep_ms;          /* when it began */
 	bool sweep_done, plan_stale, sweep_timer;

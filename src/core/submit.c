@@ -246,6 +246,7 @@ int submit_defaults(struct core *c, Pb__JobDesc *d, struct arena *a, struct erro
 		if (!twice)
 			str_add_sep(&names, ",", part[i]->rec->name);
 	}
+	d->has_partition_assigned = d->partition_assigned = !d->partition || !d->partition[0];
 	d->partition = arena_strdup(a, names.data);
 	str_fini(&names);
 	default_spec(c, d);

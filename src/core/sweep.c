@@ -198,6 +198,7 @@ bool sweep_run(struct core *c, const struct core_job *until, uint32_t *budget)
 		sweep_step(c, budget);
 	}
 	c->sweep_done = true;
+	*(c->sweep_n ? &c->sweeps_cut : &c->sweeps_whole) += 1;
 	if (c->lic_kept)
 		license_look(c);
 	return true;

@@ -43,6 +43,7 @@ struct ctld {
 	uint32_t slurm_uid;
 	char hostname[256];
 	uint64_t boot_ms;
+	int64_t gettimeofday_us;      /* 1000 calls took so long at the start */
 	bool stopping;
 	bool clear_state, ignore_errors, foreground;
 	int verbose;

@@ -167,6 +167,7 @@ void rpc_diag(struct ctld *d, struct wire_req *req)
 		count(&c, name, value);
 	count_passes(&c, d);
 	count(&c, "boot_time", (int64_t)(d->boot_ms / 1000));
+	count(&c, "gettimeofday_latency", d->gettimeofday_us);
 	count(&c, "calls_in_flight", (int64_t)turn_calls(d) + 1); /* and this one */
 	count(&c, "calls", (int64_t)d->calls);
 	count(&c, "calls_refused", (int64_t)d->refused);

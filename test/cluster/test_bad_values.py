@@ -33,6 +33,31 @@ def test_wrong_values(cluster, option, cells):
     assert not wrong
 
 
+# salloc's own: --immediate is another option there, an empty --kill-command is SIGTERM; --container is refused whatever its value.
+SALLOC_OTHER = {"immediate", "kill-command", "container"}
+
+
+def options_of_salloc():
+    with open(os.path.join(ROOT, "test", "compat", "options.txt"), encoding="utf-8") as f:
+        return next(line.split()[1:] for line in f if line.startswith("salloc "))
+
+
+@pytest.mark.parametrize("option, cells", [row for row in table() if row[0] in set(options_of_salloc()) - SALLOC_OTHER], ids=lambda x: x if isinstance(x, str) else "")
+def test_wrong_values_of_salloc(cluster, option, cells):
+    """What sbatch refuses salloc refuses, with the same code and nothing allocated. The reference's salloc was asked too: it agrees but where the table has a "/"."""
+    wrong = {}
+    for value, code in cells:
+        got = cluster.run(f"salloc -Q -N1 --{option}={shlex.quote(value)} echo allocated", check=False) if code else None
+        if got and (got.rc != code or not got.err.strip() or got.out):
+            wrong[value] = (code, got)
+    assert not wrong
+
+
+def test_a_container_needs_a_shell_on_the_node(cluster):
+    got = cluster.run("salloc -N1 --container=/nowhere echo allocated", check=False)
+    assert got.rc == 1 and got.err == "salloc: error: --container requires LaunchParameters=use_interactive_step\n" and not got.out
+
+
 def test_every_option_with_a_value_has_its_row():
     """A new option needs its row, recorded on the reference."""
     with open(os.path.join(ROOT, "tables", "options.def"), encoding="utf-8") as f:

@@ -506,6 +506,9 @@ def test_counters_are_counted(cluster):
     assert re.search(r"SUBMIT +\( +\d+\) count:\d+ +ave_time:\d+ +total_time:\d+", text)
     assert re.search(r"root +\( +0\) count:\d+", text) or os.geteuid() != 0
     shown = json.loads(cluster.out("sdiag --json"))["statistics"]
+    assert shown["schedule_exit"]["end_job_queue"] > 0 and set(shown["bf_exit"]) == {"end_job_queue", "bf_max_job_start", "bf_max_job_test", "state_changed", "bf_node_space_size",
+                                                                                     "bf_max_time"}
+    assert re.search(r"^Latency for 1000 calls to gettimeofday\(\): \d+ microseconds$", text, re.M) and shown["gettimeofday_latency"] > 0
     assert shown["jobs_pending"] >= 7 and shown["rpcs_by_user"][0]["count"] > 0
     cluster.run(f"scancel {job}")
 

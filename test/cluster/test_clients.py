@@ -175,5 +175,10 @@ def test_an_allocation_as_json(cluster):
     assert found["there"]["batch_host"] == found["there"]["job_resources"]["nodes"]["list"] and found["wait"]["batch_host"] == ""
     assert "JOB_WAS_RUNNING" in found["there"]["flags"] and "USING_DEFAULT_WCKEY" in found["there"]["flags"]
     assert "JOB_WAS_RUNNING" not in found["wait"]["flags"] and "USING_DEFAULT_WCKEY" not in found["wait"]["flags"]
+    default = {"USING_DEFAULT_PARTITION", "PARTITION_ASSIGNED"}        # -p was left out; an update does not change that
+    assert default <= set(found["there"]["flags"]) and not default & set(found["wait"]["flags"])
+    waits = cluster.submit("-J moved -H --wrap true")
+    cluster.run(f"scontrol update job {waits} partition=short")
+    assert default <= set(json.loads(cluster.out("squeue --json -n moved"))["jobs"][0]["flags"])
     assert cluster.out("scontrol show job $(squeue -h -n there -o %i) --json | grep -c JOB_WAS_RUNNING") == "1"
-    cluster.run("scancel -n there; scancel -n wait")
+    cluster.run("scancel -n there; scancel -n wait; scancel -n moved")
