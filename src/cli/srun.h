@@ -161,8 +161,9 @@ int signals_open(void);                    /* signalfd of what srun acts upon; b
 int async_check(struct srun *s);            /* may it be? And where do its streams lead? */
 int async_begin(struct srun *s, Pb__StepDesc *d); /* takes a number, tells it, and goes on in the background; d then asks for that step */
 
-/* srun_guard.c: from here on the job, or the step in another's job, ends with this process, until guard_end. */
-void guard_start(struct srun *s);
+/* srun_guard.c: from here on the job that is submitted with this, NULL: the steps in another's job, end with this process, until guard_end. */
+void guard_start(struct srun *s, const Pb__SubmitReq *req);
+void guard_tell(struct srun *s);            /* which job or step it has become */
 void guard_end(struct srun *s);
 void job_kill(uint32_t job_id);
 

@@ -162,6 +162,14 @@ static int job_wait(struct srun *s, Pb__StepDesc *step, bool queued)
 
 /* --- asking for it ------------------------------------------------------------------------------------- */
 
+/* From here on slurmctld may give us a job whose number we never hear. */
+static void submit_ready(const Pb__SubmitReq *req, void *arg)
+{
+	struct srun *s = arg;
+	if (!s->o.test_only)
+		guard_start(s, req);
+}
+
 static int job_submit(struct srun *s)
 {
 	struct error err = { 0 };
@@ -172,7 +180,8 @@ static int job_submit(struct srun *s)
 			return jobopt_report(k, &err);
 	Pb__StepDesc *step = s->o.next ? NULL : jobopt_to_step(&s->o, 0, s->argv[0]);
 	/* What was asked of the job need not be asked of its only step again: it gets what the job got. */
-	int rc = submit_send(s->client, &s->o, NULL, NULL, step, &rsp, &err);
+	struct submit_step first = { step, submit_ready, s };
+	int rc = submit_send(s->client, &s->o, NULL, NULL, &first, &rsp, &err);
 	if (rc < 0)
 		return unreachable(&err);
 	if (s->o.test_only)
@@ -183,7 +192,7 @@ static int job_submit(struct srun *s)
 		return refused(s, "Unable to allocate resources", (int)rsp->code, rsp->detail);
 	s->job_id = rsp->job_id;
 	s->is_own_job = true;
-	guard_start(s);
+	guard_tell(s);
 	log_verbose("JobId=%u returned by the controller", s->job_id);
 	if (!rsp->alloc)
 		return job_wait(s, step, !rsp->configuring);
@@ -278,6 +287,8 @@ static int step_create(struct srun *s, struct part *p)
 	int refused = s->o.async ? async_begin(s, req.desc) : 0;
 	if (refused)
 		return refused;
+	if (!s->guard_fd)
+		guard_start(s, NULL);
 	int rc = call_until(s, RPC_STEP_CREATE, &req.base, BUSY_TELL_MS, busy_tell, &msg, &number, &err);
 	if (rc == -EINTR) {
 		log_info("Cancelled pending job step with signal %d", number);
@@ -337,7 +348,7 @@ int alloc_get(struct srun *s)
 	if (s->parts > 1)
 		het_merge(s);
 	if (!s->is_own_job)
-		guard_start(s);
+		guard_tell(s);
 	return 0;
 }
 

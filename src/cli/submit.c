@@ -168,7 +168,7 @@ static void spec_ignored(struct jobopt *o, const struct conf *c)
 	d->core_spec = d->thread_spec = 0;
 }
 
-int submit_send(struct client *c, struct jobopt *o, const struct script *script, const struct envlist *env, Pb__StepDesc *first_step,
+int submit_send(struct client *c, struct jobopt *o, const struct script *script, const struct envlist *env, const struct submit_step *first,
 		Pb__SubmitRsp **ret, struct error *err)
 {
 	Pb__SubmitReq req = PB__SUBMIT_REQ__INIT;
@@ -185,7 +185,7 @@ int submit_send(struct client *c, struct jobopt *o, const struct script *script,
 	req.desc = o->desc;
 	req.idem_key.data = key;
 	req.idem_key.len = sizeof(key);
-	req.first_step = first_step;
+	req.first_step = first ? first->desc : NULL;
 	req.has_test_only = req.test_only = o->test_only;
 	req.has_as_uid = o->has_as_uid;
 	req.as_uid = o->as_uid;
@@ -204,6 +204,8 @@ int submit_send(struct client *c, struct jobopt *o, const struct script *script,
 		req.more = xrealloc(req.more, (req.n_more + 1) * sizeof(*req.more));
 		req.more[req.n_more++] = p->desc;
 	}
+	if (first)
+		first->ready(&req, first->arg);
 	rc = client_call(c, RPC_SUBMIT, &req.base, 0, &rsp, err);
 	free(req.more);
 	if (rc == 0)

@@ -14,8 +14,10 @@ void submit_export(const char *spec, char *const *vars, struct envlist *ret);
 int submit_env(struct jobopt *o, struct envlist *ret, struct error *err);
 /* The limits to send: --propagate, else PropagateResourceLimits(Except) of slurm.conf. Caller frees. */
 size_t submit_limits(const struct jobopt *o, const struct conf *c, Pb__Rlimit ***ret);
-/* RPC SUBMIT. A refusal is no error here: look at (*ret)->code. script, env and first_step may be NULL. Freed with pb__submit_rsp__free_unpacked. */
-int submit_send(struct client *c, struct jobopt *o, const struct script *script, const struct envlist *env, Pb__StepDesc *first_step,
+/* The first step that is asked for together with the job, and who is told of the whole request right before it is sent (srun). */
+struct submit_step { Pb__StepDesc *desc; void (*ready)(const Pb__SubmitReq *req, void *arg); void *arg; };
+/* RPC SUBMIT. A refusal is no error here: look at (*ret)->code. script, env and first may be NULL. Freed with pb__submit_rsp__free_unpacked. */
+int submit_send(struct client *c, struct jobopt *o, const struct script *script, const struct envlist *env, const struct submit_step *first,
 		Pb__SubmitRsp **ret, struct error *err);
 /* "sbatch: error: <detail>" where there is one, then "sbatch: error: <what>: <text of code>". Returns 1, the exit code. */
 int submit_refused(const char *cmd, const char *what, int code, const char *detail);
