@@ -106,7 +106,7 @@ static void put_node_state(struct str *out, const struct msgview *m, const struc
 	kv_field(out, " TmpDisk=", m, PB_NodeRecord_tmp_disk);
 	kv_num(out, " Weight=", msgview_num(m, PB_NodeRecord_weight, 1));
 	kv(out, " Owner=", m, PB_NodeRecord_owner, "N/A");
-	str_add(out, " MCS_label=N/A");
+	kv(out, " MCS_label=", m, PB_NodeRecord_mcs_label, "N/A");
 	if (msgview_num(m, PB_NodeRecord_next_state, 0))
 		str_add(out, msgview_num(m, PB_NodeRecord_next_state, 0) == NODE_DOWN ? " NextState=DOWN" :
 			    msgview_num(m, PB_NodeRecord_next_state, 0) == NODE_NEXT_UNDRAIN ? " NextState=UNDRAIN" : " NextState=RESUME");

@@ -28,7 +28,7 @@ static const char *const part_keys[] = { "AllowAccounts", "AllowGroups", "AllowQ
 	"OverSubscribe", "OverTimeLimit", "PowerDownOnIdle", "PreemptMode", "Priority", "PriorityJobFactor", "PriorityTier", "QOS", "ReqResv",
 	"ResumeTimeout", "RootOnly", "Shared", "State", "SuspendTime", "SuspendTimeout", "Topology", "TRESBillingWeights" };
 /* Known to the reference, not to us yet: named in the refusal. */
-static const char *const later_keys[] = { "BurstBuffer", "Clusters", "ClusterFeatures", "DelayBoot", "MCSLabel", "Reboot", "CpuBind", "Gres",
+static const char *const later_keys[] = { "BurstBuffer", "Clusters", "ClusterFeatures", "DelayBoot", "Reboot", "CpuBind", "Gres",
 	"NodeAddr", "NodeHostName", "ResumeAfter", "Topology", "CertToken", "UserID" };
 
 struct words { Pb__KeyValue *kv, **list; size_t n, cap, list_cap; char *entity, *id; };

@@ -25,7 +25,7 @@ static void check_node(const struct core *c, const struct core_node *n)
 		}
 		assert(bits == o->cpus);
 		mem += o->mem;
-		owners += j->alloc->user_only;
+		owners += j->alloc->user_only || j->alloc->mcs;
 		over += j->alloc->over;
 		yield += j->yields;
 		alone += j->alloc->exclusive && !j->yields;

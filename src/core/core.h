@@ -32,6 +32,8 @@ enum { ENFORCE_ASSOC = 1, ENFORCE_LIMITS = 2, ENFORCE_QOS = 4, ENFORCE_SAFE = 8 
 enum preempt_mode { PREEMPT_OFF, PREEMPT_CANCEL, PREEMPT_REQUEUE, PREEMPT_SUSPEND };
 
 /* Settings the core acts on: filled by the shell from slurm.conf (ctld/core_config.c). Times in ms unless named. */
+enum core_mcs { MCS_NONE, MCS_USER, MCS_GROUP, MCS_ACCOUNT, MCS_LABEL };
+enum core_mcs_select { MCS_NOSELECT, MCS_SELECT, MCS_ONDEMANDSELECT };
 struct core_params {
 	const char *cluster;
 	uint32_t first_job_id, max_job_id, max_job_count, max_array_size;
@@ -51,6 +53,10 @@ struct core_params {
 	bool least_loaded_shared;         /* LL_SHARED_GRES: shards of the GPU that is used least, rather than of the first */
 	bool enforce_binding;             /* ENFORCE_BINDING_GRES: --gres-flags=enforce-binding is the default */
 	bool many_shared;                 /* MULTIPLE_SHARING_GRES_PJ: a job's shards on a node may be of several GPUs */
+	uint32_t mcs;                     /* MCSPlugin: enum core_mcs */
+	bool mcs_enforced;                /* every job has a label */
+	uint32_t mcs_select;              /* enum core_mcs_select: nodes are shared only with jobs of the same label: never, always, with --exclusive=mcs */
+	const char *mcs_groups;           /* mcs/group: "a|b" */
 	bool allow_spec;                  /* AllowSpecResourcesUsage: --core-spec and --thread-spec count */
 	bool select_block;                /* CR_CORE_DEFAULT_DIST_BLOCK */
 	bool backfill;                    /* sched/backfill */

@@ -73,13 +73,13 @@ void est_gained(struct core *c, struct core_node *n)
 /* Enters up to `most` nodes more. */
 static void fill(struct core *c, struct shape *s, uint32_t at, uint64_t limit_ms, struct est *e, uint32_t most)
 {
-	bool own = s->user_only || s->part[at]->user_only || s->part[at]->max_node_cpus != UINT32_MAX;
+	bool own = company_picky(s, s->part[at]) || s->part[at]->max_node_cpus != UINT32_MAX;
 	uint32_t i = bitset_next(s->able[at], e->next);
 	for (; i < c->node_n && most; i = bitset_next(s->able[at], i + 1), most--) {
 		uint64_t ms = c->now_ms;
 		if (!bitset_has(c->up, i))
 			continue;
-		if (!own && !c->node[i]->owners && !c->node[i]->resv_n)
+		if (!own && !c->node[i]->owners && !c->node[i]->plan_picky && !c->node[i]->resv_n)
 			ms = future_earliest(c, s, c->node[i], NULL, c->now_ms, length_ms(s->time_min));
 		if (ms <= limit_ms)
 			push(c, e, (struct entry){ (uint32_t)(ms / 1000), i });

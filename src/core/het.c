@@ -238,7 +238,7 @@ static void empty_swap(struct core *c, struct core_node *save, struct bitset **s
 		n->shares = NULL;
 		n->held = NULL;
 		n->future = NULL;
-		n->held_n = n->held_cap = n->cpus_used = n->whole = n->owners = n->plan_n = n->resv_n = 0;
+		n->held_n = n->held_cap = n->cpus_used = n->whole = n->owners = n->plan_picky = n->plan_n = n->resv_n = 0;
 		n->mem_used = 0;
 	}
 	struct bitset **now[] = { &c->up, &c->roomy, &c->idle };

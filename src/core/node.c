@@ -256,7 +256,7 @@ static void mark(struct core *c, struct core_node *n, struct core_job *j, const 
 		n->gres[g].used += take ? (uint32_t)w[g] : -(uint32_t)w[g];
 	if (!piled)
 		n->cpus_used += take ? o->cpus : -o->cpus;
-	n->owners += j->alloc->user_only ? (take ? 1 : -1u) : 0;
+	n->owners += j->alloc->user_only || j->alloc->mcs ? (take ? 1 : -1u) : 0;
 	c->topo_only += j->alloc->topo_only ? (take ? 1 : -1u) : 0;
 	n->mem_used += take ? o->mem : -o->mem;
 	n->whole += j->alloc->exclusive ? (take ? 1 : -1u) : 0;

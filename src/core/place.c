@@ -219,20 +219,6 @@ void fit_take(const struct core *c, const struct shape *s, const struct core_nod
 			f->gres[g] = shares_gpus(n, f, g) ? 0 : a->gres[g];
 }
 
-/* Does somebody hold the node who shares it with no other user than his own? */
-static bool owned_by_other(const struct core *c, const struct core_node *n, const struct shape *s, const struct when *w)
-{
-	bool alone = s->user_only || (w->part && w->part->user_only);
-	if (!alone && !n->owners)
-		return false;
-	for (size_t i = 0; i < n->held_n; i++) {
-		const struct core_job *h = n->held[i].job;
-		if (h->uid != w->j->uid && (alone || h->alloc->user_only) && (!w->start_ms || job_end_ms(c, h) > w->start_ms))
-			return true;
-	}
-	return false;
-}
-
 void avail_of(struct core *c, const struct shape *s, const struct when *w, struct core_node *n, struct avail *a)
 {
 	const struct core_part *p = w->part;
@@ -245,7 +231,7 @@ void avail_of(struct core *c, const struct shape *s, const struct when *w, struc
 		avail_now(n, a);
 	if (w->j && !w->start_ms && p && p->share_max > 1 && part_shares(s, p))
 		a->cpus = inside_shared(n, p);
-	if (w->j && (n->owners || s->user_only || (p && p->user_only)) && owned_by_other(c, n, s, w))
+	if (w->j && (n->owners || n->plan_picky || company_picky(s, p)) && !w->empty && company_bad(c, s, w, n))
 		a->cpus = 0;
 	if (w->j && (c->topo_only || topology_alone(s, p)) && topology_taken(c, s, w, n))
 		a->cpus = 0;
@@ -261,6 +247,7 @@ struct alloc *alloc_build(struct core *c, const struct shape *s, const struct co
 	a->n = n;
 	a->exclusive = s->exclusive;
 	a->own_spec = s->own_spec;
+	a->mcs = s->mcs;
 	a->user_only = s->user_only || (p && p->user_only);
 	a->topo_only = topology_alone(s, p);
 	a->share = part_shares(s, p);

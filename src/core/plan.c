@@ -142,7 +142,7 @@ static uint64_t earliest(struct core *c, const struct search *q, uint32_t node, 
 		uint64_t until = topology_until(c, q->s, part, q->j, n);
 		from = until > from ? until : from;
 	}
-	if (!n->owners && !q->s->user_only && !part->user_only && part->max_node_cpus == UINT32_MAX && !q->in && !n->resv_n)
+	if (!n->owners && !n->plan_picky && !company_picky(q->s, part) && part->max_node_cpus == UINT32_MAX && !q->in && !n->resv_n)
 		return future_earliest(c, q->s, n, q->fresh ? NULL : q->j, from, job_length_ms(q->j));
 	uint64_t t = from;
 	for (size_t round = 0; round < n->held_n + n->plan_n + 2 + n->resv_n * RESV_ROUNDS; round++) { /* what the list of a node does not know: whose jobs they are, in which partition or reservation */
@@ -352,6 +352,7 @@ static void drop_one(struct core *c, struct core_job *j)
 		while (n->plan[k].p != p)
 			k++;
 		memmove(n->plan + k, n->plan + k + 1, (n->plan_n - k - 1) * sizeof *n->plan);
+		n->plan_picky -= company_picky(j->shape, c->part[p->part]);
 		if (!--n->plan_n)
 			bitset_clear(c->promised, n->index);
 		if (p->fresh)
@@ -371,6 +372,7 @@ static void promise_enter(struct core *c, struct promise *p)
 		struct core_node *n = c->node[p->on[i].node];
 		n->plan = xgrow(n->plan, &n->plan_cap, n->plan_n + 1, sizeof *n->plan);
 		n->plan[n->plan_n++] = (struct planned){ p, i };
+		n->plan_picky += company_picky(p->job->shape, c->part[p->part]);
 		bitset_set(c->promised, n->index);
 		if (p->fresh)
 			future_forget(n);
@@ -403,9 +405,9 @@ static bool promise_holds(struct core *c, const struct promise *p, bool fresh)
 {
 	const struct shape *s = p->job->shape;
 	const struct core_part *part = c->part[p->part];
-	bool plain = p->n && !s->user_only && !part->user_only && part->max_node_cpus == UINT32_MAX;
+	bool plain = p->n && !company_picky(s, part) && part->max_node_cpus == UINT32_MAX;
 	for (uint32_t i = 0; plain && i < p->n; i++)
-		plain = bitset_has(c->up, p->on[i].node) && !c->node[p->on[i].node]->resv_n && !c->node[p->on[i].node]->owners;
+		plain = bitset_has(c->up, p->on[i].node) && !c->node[p->on[i].node]->resv_n && !c->node[p->on[i].node]->owners && !c->node[p->on[i].node]->plan_picky;
 	for (uint32_t i = 0; plain && i < p->n; i++)
 		plain = promise_fits(c, p, i, fresh);
 	return plain && license_beside(c, p->job, p->start_ms, p->end_ms);

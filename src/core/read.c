@@ -293,7 +293,7 @@ Pb__NodeRecord *core_node_record(const struct core *c, uint32_t index)
 	m->alloc_cpus = n->cpus_used;
 	m->alloc_mem = n->mem_used;
 	m->last_busy = n->last_busy_ms / 1000;
-	m->effective_cpus = n->cpus;
+	m->effective_cpus = n->cap;
 	m->has_cpus = m->has_sockets = m->has_cores = m->has_threads = true;
 	m->cpus = n->cpus;
 	m->sockets = n->sockets;
@@ -309,6 +309,7 @@ Pb__NodeRecord *core_node_record(const struct core *c, uint32_t index)
 		if (n->resv[i].r->active)
 			xstr_set(&m->reservation, n->resv[i].r->rec->name);
 	m->gres_used = gres_used(c, n);
+	company_record(c, n, m);
 	node_gres_used(n, m);
 	node_released_record(n, m);
 	for (uint32_t p = 0; p < c->part_n; p++)

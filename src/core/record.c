@@ -466,6 +466,7 @@ static int restore_alloc(struct core *c, struct core_job *j, const Pb__Alloc *m,
 	}
 	a->exclusive = j->shape->exclusive;
 	a->own_spec = j->shape->own_spec;
+	a->mcs = j->shape->mcs;
 	a->topo_only = topology_alone(j->shape, j->part < c->part_n ? c->part[j->part] : NULL);
 	a->user_only = j->shape->user_only || (j->part < c->part_n && c->part[j->part]->user_only);
 	a->share = share;

@@ -10,7 +10,7 @@
 	X(time_limit_min) X(time_min_min) X(ntasks_per_tres) X(contiguous) X(overcommit) X(spread_job) X(use_min_nodes) X(oversubscribe) X(het_job_id) \
 	X(core_spec) X(thread_spec) X(switches) X(switches_wait_sec) X(segment) X(consolidate_segments) X(spread_segments)
 #define KEY_STRINGS(X) X(partition) X(tres_per_job) X(tres_per_node) X(tres_per_socket) X(tres_per_task) X(cpus_per_tres) X(mem_per_tres) \
-	X(features) X(prefer) X(req_nodes) X(exc_nodes) X(exclusive) X(licenses) X(distribution) X(gres_flags)
+	X(features) X(prefer) X(req_nodes) X(exc_nodes) X(exclusive) X(mcs_label) X(licenses) X(distribution) X(gres_flags)
 
 /* Nodes shared only with jobs of the same user: then it matters whose job it is. */
 static bool by_user(const struct core *c, const Pb__JobDesc *d)
@@ -214,6 +214,7 @@ static int shape_fill(struct core *c, struct shape *s, const Pb__JobDesc *d, str
 	s->consolidate_segments = d->consolidate_segments;
 	s->spread_segments = d->spread_segments;
 	s->user_only = d->exclusive && !strcasecmp(d->exclusive, "user");
+	s->mcs = company_mcs(c, d);
 	s->share = d->oversubscribe;
 	s->own_spec = d->has_core_spec || d->has_thread_spec;
 	s->spec_cores = d->has_core_spec ? d->core_spec : 0;

@@ -86,7 +86,8 @@ struct core_node {
 	uint32_t gres_n;
 	uint32_t shards;            /* how many of them are shards of a GPU */
 	uint32_t cap;               /* CPUs that jobs may have: cpus less those of spec */
-	uint32_t owners;            /* jobs that share it only with jobs of the same user */
+	uint32_t owners;            /* jobs that share it only with some others (company.c) */
+	uint32_t plan_picky;        /* promises of such jobs that name it */
 	uint32_t resv_n;
 	uint32_t index;
 	uint32_t cpus, threads, cores_per_socket, sockets;
@@ -185,6 +186,7 @@ struct shape {
 	bool tasks_set, nodes_set, exclusive, contiguous, overcommit, mem_all, spread;
 	bool many_nodes;            /* a range of nodes was given: as many of it as can be had */
 	bool user_only;             /* --exclusive=user */
+	uint32_t mcs;               /* atom: shares nodes only with jobs of this label; 0: with those without */
 	bool topo_only;             /* --exclusive=topo */
 	bool consolidate_segments, spread_segments;
 	uint32_t segment, switches, switches_wait; /* 0: not asked; seconds */
@@ -256,7 +258,7 @@ struct alloc_on {
 };
 struct alloc {
 	uint32_t n, cpus;
-	uint32_t resv_id;           /* placed in this reservation; 0: in none */
+	uint32_t resv_id, mcs;      /* placed in this reservation; 0: in none. Shape.mcs */
 	uint64_t config_gen;        /* configuration it was placed under; 0: not by this controller */
 	bool exclusive, user_only, topo_only, share, own_spec;
 	bool over;                  /* placed on CPUs of jobs that were suspended for it (gang.c) */
@@ -646,6 +648,14 @@ uint64_t topology_wait_ms(const struct core *c, const struct shape *s);
 bool topology_strict(const struct core *c, const struct shape *s, const struct when *w);
 void topology_wait(struct core *c, struct core_job *j);
 void topology_check(const struct core *c, const struct core_job *j, const struct bitset *nodes);
+
+/* company.c */
+int company_label(struct core *c, const struct core_caller *by, Pb__JobDesc *d, struct error *err);  /* d->mcs_label, in the effects' arena */
+uint32_t company_mcs(struct core *c, const Pb__JobDesc *d);    /* shape.mcs */
+static inline bool company_picky(const struct shape *s, const struct core_part *p) { return s->user_only || s->mcs || (p && p->user_only); }
+void company_record(const struct core *c, const struct core_node *n, Pb__NodeRecord *m);  /* whose the node is */
+/* Is somebody on the node, or promised it, whom the job would not be beside? */
+bool company_bad(const struct core *c, const struct shape *s, const struct when *w, const struct core_node *n);
 
 /* place.c */
 struct fit { uint32_t node, tasks, cpus; uint64_t mem; uint32_t gres[GRES_MAX]; };

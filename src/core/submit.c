@@ -85,8 +85,8 @@ static int refuse_unsupported(const Pb__JobDesc *d, struct error *err)
 		if (v && v[0])
 			return error_set(err, ESLURM_NOT_SUPPORTED, "%s (\"%s\") is not supported yet", refused_strings[i].option, v);
 	}
-	if (d->exclusive && d->exclusive[0] && strcasecmp(d->exclusive, "node") && strcasecmp(d->exclusive, "user") && strcasecmp(d->exclusive, "topo"))
-		return error_set(err, ESLURM_NOT_SUPPORTED, "--exclusive=%s is not supported yet; whole nodes (--exclusive), --exclusive=user and --exclusive=topo are", d->exclusive);
+	if (d->exclusive && d->exclusive[0] && strcasecmp(d->exclusive, "node") && strcasecmp(d->exclusive, "user") && strcasecmp(d->exclusive, "topo") && strcasecmp(d->exclusive, "mcs"))
+		return error_set(err, ESLURM_NOT_SUPPORTED, "--exclusive=%s: node, user, mcs and topo are known", d->exclusive);
 	if (d->segment && d->min_nodes > d->segment && d->min_nodes % d->segment && (!d->has_max_nodes || d->max_nodes == d->min_nodes))
 		return error_set(err, ESLURM_INVALID_NODE_COUNT, "--segment=%u does not fit the job size (%u): node count must be evenly divisible by segment size", d->segment, d->min_nodes);
 	if (d->has_het_job_id && d->has_time_min_min && d->time_min_min)
@@ -433,6 +433,8 @@ static int submit_check(struct core *c, const struct core_event *ev, Pb__JobDesc
 		r = acct_submit(c, &ev->by, d, fx_arena(c), err);
 	if (r >= 0)
 		r = check_partitions(c, ev, d, err);
+	if (r >= 0)
+		r = company_label(c, &ev->by, d, err);
 	if (r >= 0 && d->array && d->array[0] && d->has_het_job_id)
 		r = error_set(err, ESLURM_INVALID_ARRAY, "a heterogeneous job cannot be an array");
 	if (r >= 0 && d->array && d->array[0] && !d->batch)

@@ -136,6 +136,17 @@ static int set_SWITCH_WAIT(struct change *ch, const char *key, const char *v, si
 	return 0;
 }
 
+/* Of another user's job an operator cannot know the groups: his own are looked at. */
+static int set_MCS(struct change *ch, const char *key, const char *v, size_t at, size_t has)
+{
+	Pb__JobDesc d = *ch->d;
+	struct core_caller by = ch->ev->by;
+	by.user = atom_text(ch->c, ch->j->user);
+	d.mcs_label = (char *)(uintptr_t)v;
+	int r = company_label(ch->c, &by, &d, ch->err);
+	return r < 0 ? r : set_WORD(ch, key, d.mcs_label ? d.mcs_label : "", at, has);
+}
+
 /* One of the two: cores, or threads. -1 takes it back; the job keeps its nodes alone. */
 static int set_SPEC(struct change *ch, const char *key, const char *v, size_t at, size_t has)
 {
@@ -366,6 +377,7 @@ static const struct { const char *key; set_fn fn; size_t at, has; enum who who; 
 #define HAS_LICENSES HAS_TEXT
 #define HAS_THROTTLE HAS_TEXT
 #define HAS_TRES_BIND HAS_TEXT
+#define HAS_MCS HAS_TEXT
 #define HAS_ACCRUE HAS_TEXT
 #define HAS_SPEC HAS_NUMBER
 #define HAS_SWITCHES HAS_NUMBER

@@ -39,6 +39,28 @@ static uint32_t number_in(const struct conf *c, enum conf_key k, const char *wor
 static uint32_t sched_opt(const struct conf *c, const char *word, uint32_t otherwise) { return number_in(c, CONF_SchedulerParameters, word, otherwise); }
 static uint32_t preempt_opt(const struct conf *c, const char *word, uint32_t otherwise) { return number_in(c, CONF_PreemptParameters, word, otherwise); }
 
+static bool mcs_word(const char *words, const char *word)
+{
+	size_t n = strlen(word);
+	for (const char *s = words; s && *s && *s != ':'; s += strcspn(s, ",:"), s += *s == ',')
+		if (strcspn(s, ",:") == n && !strncasecmp(s, word, n))
+			return true;
+	return false;
+}
+
+/* MCSParameters: "ondemand|enforced,noselect|select|ondemandselect[:groups]" (mcs.html). */
+static void mcs_params(const struct conf *c, struct core_params *p)
+{
+	static const char *const plugin[] = { "mcs/none", "mcs/user", "mcs/group", "mcs/account", "mcs/label" };
+	const char *name = conf_str(c, CONF_MCSPlugin), *words = conf_str(c, CONF_MCSParameters), *colon = words ? strchr(words, ':') : NULL;
+	for (uint32_t i = 0; name && i < sizeof plugin / sizeof *plugin; i++)
+		if (str_eq_nocase(name, plugin[i]))
+			p->mcs = i;
+	p->mcs_enforced = mcs_word(words, "enforced");
+	p->mcs_select = mcs_word(words, "noselect") ? MCS_NOSELECT : mcs_word(words, "select") ? MCS_SELECT : MCS_ONDEMANDSELECT;
+	p->mcs_groups = colon ? colon + 1 : NULL;
+}
+
 /* Each word implies those before it: qos and limits need associations, safe needs limits. */
 static uint32_t enforce(const struct conf *c)
 {
@@ -99,6 +121,7 @@ static void select_params(const struct conf *c, struct core_params *p)
 	p->select_sockets = v && strcasestr(v, "CR_Socket") != NULL;
 	p->select_lln = conf_has(c, CONF_SelectTypeParameters, "CR_LLN");
 	p->least_loaded_shared = conf_has(c, CONF_SelectTypeParameters, "LL_SHARED_GRES");
+	mcs_params(c, p);
 	p->allow_spec = conf_bool(c, CONF_AllowSpecResourcesUsage);
 	p->enforce_binding = conf_has(c, CONF_SelectTypeParameters, "ENFORCE_BINDING_GRES");
 	p->many_shared = conf_has(c, CONF_SelectTypeParameters, "MULTIPLE_SHARING_GRES_PJ");

@@ -223,7 +223,7 @@ static void do_set(struct play *p)
 	struct core_params *q = &p->w.params;
 	const struct { const char *key; bool *flag; uint32_t *number; } row[] = {
 		{ "backfill", &q->backfill, NULL }, { "select_memory", &q->select_memory, NULL }, { "select_cores", &q->select_cores, NULL }, { "select_sockets", &q->select_sockets, NULL },
-		{ "lln", &q->select_lln, NULL }, { "ll_shared", &q->least_loaded_shared, NULL }, { "many_shared", &q->many_shared, NULL }, { "enforce_binding", &q->enforce_binding, NULL }, { "allow_spec", &q->allow_spec, NULL }, { "one_task_per_core", &q->one_task_per_core, NULL }, { "dist_block", &q->select_block, NULL },
+		{ "lln", &q->select_lln, NULL }, { "ll_shared", &q->least_loaded_shared, NULL }, { "many_shared", &q->many_shared, NULL }, { "enforce_binding", &q->enforce_binding, NULL }, { "allow_spec", &q->allow_spec, NULL }, { "mcs", NULL, &q->mcs }, { "mcs_select", NULL, &q->mcs_select }, { "mcs_enforced", &q->mcs_enforced, NULL }, { "one_task_per_core", &q->one_task_per_core, NULL }, { "dist_block", &q->select_block, NULL },
 		{ "job_requeue", &q->job_requeue, NULL }, { "clean", &p->w.clean, NULL }, { "multifactor", &q->priority_multifactor, NULL },
 		{ "kill_invalid_depend", &q->kill_invalid_depend, NULL }, { "favor_small", &q->favor_small, NULL }, { "config_overrides", &q->config_overrides, NULL },
 		{ "weight_age", NULL, &q->weight_age }, { "prio_flags", NULL, &q->prio_flags }, { "max_age", NULL, &q->max_age_sec }, { "weight_size", NULL, &q->weight_job_size }, { "weight_partition", NULL, &q->weight_partition },
