@@ -41,9 +41,9 @@ static void one(struct why *w, const struct acct_hit *h)
 	why_number(i, "wants", (int64_t)h->want);
 	why_number(i, "bound", (int64_t)bound);
 	if (h->alone)
-		why_clears(i, 0, "the request must be changed, or the limit");
+		why_clears(i, 0, "the request is changed, or the limit");
 	else
-		why_clears(i, 0, "when jobs under the same limit end that have %" PRIu64 " of it", h->used + h->want - bound);
+		why_clears(i, 0, "jobs under the same limit end that have %" PRIu64 " of it", h->used + h->want - bound);
 }
 
 void why_acct(struct why *w)

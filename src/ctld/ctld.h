@@ -17,6 +17,7 @@ struct turns;
 struct commit;
 struct agent;
 struct acct;
+struct accounts;
 struct idents;
 struct cred;
 struct waiters;
@@ -36,6 +37,7 @@ struct ctld {
 	struct commit *commit;
 	struct agent *agent;
 	struct acct *acct;
+	struct accounts *accounts;
 	struct idents *idents;
 	struct cred *cred;
 	struct waiters *waiters;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "ctld/accounts.h"
 #include "ctld/replies.h"
 #include "model/hostlist.h"
 
@@ -13,7 +14,8 @@ void reply_caller(struct ctld *d, const struct wire_req *req, const struct ident
 	if (!id)
 		id = ident_now(d, who->uid);
 	*ret = (struct core_caller){ .uid = who->uid, .gid = who->gid, .user = id->user, .group = id->group, .groups = id->groups };
-	ret->admin = ret->oper = ctld_is_admin(d, who->uid);
+	ret->admin = ctld_is_admin(d, who->uid) || accounts_is_admin(d, who->uid);
+	ret->oper = ret->admin || accounts_is_operator(d, who->uid);
 }
 
 Pb__JobRecord *reply_record(struct ctld *d, const struct core_job *j)
@@ -157,5 +159,5 @@ void reply_result(struct ctld *d, struct wire_req *req, int code, const char *de
 
 bool reply_is_private(const struct ctld *d, const struct wire_req *req, const char *what)
 {
-	return conf_has(d->conf, CONF_PrivateData, what) && !ctld_is_admin(d, wire_req_identity(req)->uid);
+	return conf_has(d->conf, CONF_PrivateData, what) && !ctld_is_admin(d, wire_req_identity(req)->uid) && !accounts_is_operator(d, wire_req_identity(req)->uid);
 }

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "ctld/accounts.h"
 #include "ctld/handlers.h"
 #include "ctld/turn.h"
 
@@ -58,6 +59,7 @@ bool rpc_policy(const struct wire_identity *id, enum rpc_who who, void *arg)
 	case RPC_WHO_ANY:
 		return id->known;
 	case RPC_WHO_OPER:
+		return id->known && (ctld_is_admin(d, id->uid) || accounts_is_operator(d, id->uid));
 	case RPC_WHO_ADMIN:
 	case RPC_WHO_NODE:
 		return id->known && ctld_is_admin(d, id->uid);

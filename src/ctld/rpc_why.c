@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "ctld/accounts.h"
 #include "ctld/handlers.h"
 #include "ctld/replies.h"
 
@@ -55,7 +56,7 @@ void rpc_why(struct ctld *d, struct wire_req *req)
 	Pb__WhyRsp rsp = PB__WHY_RSP__INIT;
 	struct asked a = { .rsp = &rsp };
 	a.who.uid = wire_req_identity(req)->uid;
-	a.who.oper = ctld_is_admin(d, a.who.uid);
+	a.who.oper = ctld_is_admin(d, a.who.uid) || accounts_is_operator(d, a.who.uid);
 	a.who.hide_jobs = reply_is_private(d, req, "jobs");
 	a.who.hide_nodes = reply_is_private(d, req, "nodes");
 	a.who.brief = m->brief || !m->n_selector;

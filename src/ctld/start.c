@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "client/client.h"
+#include "ctld/accounts.h"
 #include "ctld/acct.h"
 #include "ctld/agent.h"
 #include "ctld/core_config.h"
@@ -173,6 +174,7 @@ static int start_server(struct ctld *d, struct error *err)
 	uv_timer_start(&timer, housekeeping, HOUSEKEEPING_MS, HOUSEKEEPING_MS);
 	uv_unref((uv_handle_t *)&timer);
 	turns_start(d);
+	accounts_conf_changed(d);
 	int rc = wire_server_start(d->loop, d->auth, NULL, port, rpc_handle, rpc_policy, d, &d->server, err);
 	if (!rc)
 		log_info("slurmctld version %s of cluster %s listens on port %u", BERTH_VERSION, conf_str(d->conf, CONF_ClusterName), port);
@@ -202,7 +204,9 @@ static int start_core(struct ctld *d, struct error *err)
 		acct_conf_changed(d);
 		d->agent = agent_create(d);
 		agent_nodes_changed(d);
-		rc = restore_all(saved, err);
+		d->accounts = accounts_create(d);
+		rc = accounts_restore(d, err); /* before the jobs */
+		rc = rc ? rc : restore_all(saved, err);
 	}
 	restore_end(saved);
 	return rc;
@@ -276,6 +280,7 @@ int ctld_reconfigure(struct ctld *d, struct error *err)
 	start_log(d);
 	agent_nodes_changed(d);
 	acct_conf_changed(d);
+	accounts_conf_changed(d);
 	agent_tell_all(d, RPC_D_RECONFIG);
 	log_info("reconfigured from %s", conf_path(conf));
 	return 0;

@@ -2,7 +2,7 @@
  *
  * A job has a row for each attempt (a requeue begins another); its record is kept as the bytes slurmctld made, the columns beside it are what
  * queries filter by. WAL with synchronous=FULL: a commit is on disk when it returns. Every migration notes in the file how to undo it, so that an older
- * slurmdbd can be given the file back (-R). The tables of users, accounts, QOS, TRES, associations and wckeys are there from the start: later issues fill them. */
+ * slurmdbd can be given the file back (-R). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -49,6 +49,23 @@ static const struct migration migrations[] = {
 	  " state INTEGER NOT NULL, record BLOB NOT NULL, PRIMARY KEY(job, step_id)) WITHOUT ROWID;",
 	  "DROP TABLE step; DROP TABLE job; DROP TABLE txn; DROP TABLE wckey; DROP TABLE assoc; DROP TABLE qos; DROP TABLE user; DROP TABLE account_coord;"
 	  "DROP TABLE account; DROP TABLE tres; DROP TABLE cluster;" },
+	/* QOS, accounts, users and associations are records, as jobs are (acct.c): one table for all. */
+	{ "DROP TABLE assoc; DROP TABLE qos; DROP TABLE user; DROP TABLE account_coord; DROP TABLE account;"
+	  "CREATE TABLE acct(kind INTEGER NOT NULL, key TEXT NOT NULL, id INTEGER NOT NULL, record BLOB NOT NULL, deleted INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(kind, key)) WITHOUT ROWID;"
+	  "DELETE FROM txn",
+	  "DROP TABLE acct;"
+	  "CREATE TABLE account(name TEXT PRIMARY KEY, descr TEXT NOT NULL DEFAULT '', org TEXT NOT NULL DEFAULT '', flags INTEGER NOT NULL DEFAULT 0,"
+	  " created INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0);"
+	  "CREATE TABLE account_coord(account TEXT NOT NULL REFERENCES account(name), user TEXT NOT NULL, PRIMARY KEY(account, user));"
+	  "CREATE TABLE user(name TEXT PRIMARY KEY, uid INTEGER, admin_level INTEGER NOT NULL DEFAULT 0, default_account TEXT, default_wckey TEXT,"
+	  " created INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0);"
+	  "CREATE TABLE qos(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, descr TEXT NOT NULL DEFAULT '', priority INTEGER NOT NULL DEFAULT 0,"
+	  " flags INTEGER NOT NULL DEFAULT 0, limits TEXT NOT NULL DEFAULT '', preempt TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0);"
+	  "INSERT INTO qos(id, name, descr, created) VALUES(1, 'normal', 'Normal QOS default', 0);"
+	  "CREATE TABLE assoc(id INTEGER PRIMARY KEY, cluster INTEGER NOT NULL REFERENCES cluster(id), account TEXT NOT NULL, user TEXT NOT NULL DEFAULT '',"
+	  " partition TEXT NOT NULL DEFAULT '', parent INTEGER REFERENCES assoc(id), shares INTEGER NOT NULL DEFAULT 1, is_default INTEGER NOT NULL DEFAULT 0,"
+	  " default_qos INTEGER REFERENCES qos(id), qos TEXT NOT NULL DEFAULT '', limits TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL,"
+	  " deleted INTEGER NOT NULL DEFAULT 0, UNIQUE(cluster, account, user, partition));" },
 };
 #define VERSION ((int)(sizeof migrations / sizeof *migrations))
 
@@ -69,6 +86,16 @@ static const char *const statements[ST_COUNT] = {
 	[ST_JOB_LATEST] = "SELECT id FROM job WHERE cluster=? AND job_id=? ORDER BY submit DESC, restarts DESC LIMIT 1",
 	[ST_STEP_PUT] = "INSERT INTO step(job, step_id, seq, start, end, state, record) VALUES(?1,?2,?3,?4,?5,?6,?7)"
 			" ON CONFLICT(job, step_id) DO UPDATE SET seq=?3, start=?4, end=?5, state=?6, record=?7 WHERE ?3>=seq",
+	[ST_ACCT_PUT] = "INSERT INTO acct(kind, key, id, record) VALUES(?1,?2,?3,?4) ON CONFLICT(kind, key) DO UPDATE SET id=?3, record=?4, deleted=0",
+	[ST_ACCT_DROP] = "UPDATE acct SET deleted=1 WHERE kind=? AND key=?",
+	[ST_ACCT_LIST] = "SELECT kind, record FROM acct WHERE NOT deleted ORDER BY kind, id, key",
+	[ST_ACCT_GET] = "SELECT record FROM acct WHERE kind=? AND key=? AND NOT deleted",
+	[ST_ACCT_HAS] = "SELECT 1 FROM acct WHERE kind=? AND key=? AND NOT deleted",
+	[ST_ACCT_SAME] = "SELECT 1 FROM acct WHERE kind=? AND key=? AND record=? AND NOT deleted",
+	[ST_ACCT_ID] = "SELECT id FROM acct WHERE kind=? AND key=?",
+	[ST_ACCT_NEXT] = "SELECT coalesce(max(id), 0) + 1 FROM acct WHERE kind=?",
+	[ST_TXN_ADD] = "INSERT INTO txn(time, actor, action, target) VALUES(unixepoch(),?,?,?)",
+	[ST_TXN_LAST] = "SELECT coalesce(max(id), 0) FROM txn",
 	[ST_STEPS_OF] = "SELECT record FROM step WHERE job=? ORDER BY step_id", /* special steps have negative numbers: they come first */
 };
 
@@ -185,6 +212,10 @@ int db_open(const char *path, struct db **ret, struct error *err)
 		return rc;
 	}
 	wal_reserve(d->sql, LOG_BYTES);
+	if ((rc = acct_begin(d, err))) {
+		db_close(d);
+		return rc;
+	}
 	*ret = d;
 	return 0;
 }

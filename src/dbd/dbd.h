@@ -9,9 +9,11 @@
 
 #include "base/error.h"
 #include "proto/accounting.pb-c.h"
+#include "proto/assoc.pb-c.h"
 #include "proto/job.pb-c.h"
 
-enum db_statement { ST_BEGIN, ST_COMMIT, ST_ROLLBACK, ST_CLUSTER_ADD, ST_CLUSTER_GET, ST_CLUSTER_SEQ, ST_JOB_PUT, ST_JOB_EXACT, ST_JOB_LATEST, ST_STEP_PUT, ST_STEPS_OF, ST_COUNT };
+enum db_statement { ST_BEGIN, ST_COMMIT, ST_ROLLBACK, ST_CLUSTER_ADD, ST_CLUSTER_GET, ST_CLUSTER_SEQ, ST_JOB_PUT, ST_JOB_EXACT, ST_JOB_LATEST, ST_STEP_PUT, ST_STEPS_OF,
+	ST_ACCT_PUT, ST_ACCT_DROP, ST_ACCT_LIST, ST_ACCT_GET, ST_ACCT_HAS, ST_ACCT_SAME, ST_ACCT_ID, ST_ACCT_NEXT, ST_TXN_ADD, ST_TXN_LAST, ST_COUNT };
 struct db {
 	sqlite3 *sql;
 	char *path;
@@ -42,3 +44,14 @@ int ingest(struct db *d, const Pb__DbdSendReq *req, uint64_t *ret_seq, struct er
 struct query_result { Pb__DbdJob **job; size_t n, cap; };
 int query_jobs(struct db *d, const Pb__DbdJobsReq *req, uint32_t only_uid, struct query_result *ret, struct error *err);
 void query_free(struct query_result *r);
+
+/* acct.c: QOS, accounts, users, associations, clusters */
+uint64_t acct_version(struct db *d);
+/* All there is (associations: of one cluster, NULL: of all); freed with free_unpacked. */
+int acct_snapshot(struct db *d, const char *cluster, Pb__AcctSnapshot **ret, struct error *err);
+/* All changes or none. -EAGAIN: the version is not that of the request any more. */
+int acct_change(struct db *d, const Pb__AcctSetReq *req, const char *actor, uint64_t *ret_version, struct error *err);
+/* The slurmctld of a cluster says where it is; a cluster not known yet gets its account root. */
+int acct_cluster_seen(struct db *d, const Pb__ClusterRecord *m, bool *ret_new, struct error *err);
+int acct_begin(struct db *d, struct error *err);   /* a new database: QOS normal, account and user root */
+uint32_t acct_admin_level(struct db *d, const char *user);

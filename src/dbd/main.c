@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "client/client.h"
+#include "dbd/acct_rpc.h"
 #include "dbd/dbd.h"
 #include "proto/controller.pb-c.h"
 
@@ -40,6 +41,7 @@ struct dbd {
 	const char *conf_file;
 	struct conf *conf;
 	struct db *db;
+	struct acct_calls acct;
 	struct wire_auth *auth;
 	struct wire_server *server;
 	uv_loop_t *loop;
@@ -107,10 +109,14 @@ static void do_jobs(struct dbd *d, struct wire_req *r)
 	query_free(&res);
 }
 
+static void do_acct_get(struct dbd *d, struct wire_req *r) { acct_get(&d->acct, r, is_operator(d, wire_req_identity(r))); }
+static void do_acct_set(struct dbd *d, struct wire_req *r) { acct_set(&d->acct, r, is_operator(d, wire_req_identity(r))); }
+
 static void handle(struct wire_req *r, void *arg)
 {
 	static const struct { enum rpc rpc; void (*fn)(struct dbd *, struct wire_req *); } calls[] = {
 		{ RPC_DB_PING, do_ping }, { RPC_PING, do_ping }, { RPC_DB_SEND, do_send }, { RPC_DB_JOBS, do_jobs },
+		{ RPC_DB_ACCT_GET, do_acct_get }, { RPC_DB_ACCT_SET, do_acct_set },
 	};
 	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
 		if (calls[i].rpc == wire_req_rpc(r)) {
@@ -249,6 +255,7 @@ static int start(struct dbd *d, struct error *err)
 		rc = open_db(d, err);
 	if (rc || d->back_to >= 0)
 		return rc;
+	d->acct.db = d->db;
 	d->loop = uv_default_loop();
 	uint16_t port = (uint16_t)conf_num(d->conf, CONF_Dbd_DbdPort);
 	rc = wire_server_start(d->loop, d->auth, conf_str(d->conf, CONF_Dbd_DbdAddr), port, handle, policy, d, &d->server, err);

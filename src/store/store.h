@@ -11,7 +11,7 @@
 
 enum store_table { STORE_META, STORE_JOB, STORE_SCRIPT, STORE_NODE, STORE_PART, STORE_STEP, STORE_DBD_QUEUE, STORE_RESV, STORE_TABLES };
 /* Keys of STORE_META. */
-enum store_meta { STORE_META_SCHEMA = 1, STORE_META_NEXT_JOB_ID = 2, STORE_META_CLUSTER = 3, STORE_META_DBD_SEQ = 4, STORE_META_OPEN = 460, STORE_META_COMMITS = 461 };
+enum store_meta { STORE_META_SCHEMA = 1, STORE_META_NEXT_JOB_ID = 2, STORE_META_CLUSTER = 3, STORE_META_DBD_SEQ = 4, STORE_META_OPEN = 460, STORE_META_COMMITS = 461, STORE_META_ACCT = 570 };
 struct store_put { enum store_table table; uint64_t key; const void *data; size_t len; bool remove; };
 
 struct store;

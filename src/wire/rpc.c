@@ -12,6 +12,7 @@
 #include "proto/step.pb-c.h"
 #include "proto/queue.pb-c.h"
 #include "proto/why.pb-c.h"
+#include "proto/assoc.pb-c.h"
 #include "wire/rpc.h"
 
 /* By number. A number given twice would override a row, which is an error here. */

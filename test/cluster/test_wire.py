@@ -227,9 +227,11 @@ def test_every_call_of_slurmd(peers, victim, alice):
 
 
 def test_every_call_of_slurmdbd(cluster, peers, alice):
-    assert {name for name in RPC if name.startswith("DB_")} == {"DB_PING", "DB_SEND", "DB_JOBS"}
+    assert {name for name in RPC if name.startswith("DB_")} == {"DB_PING", "DB_SEND", "DB_JOBS", "DB_ACCT_GET", "DB_ACCT_SET"}
     assert peers.call(peers.dbd, "DB_SEND", {1: peers.name}, uid=alice)[0] == DENIED
     assert peers.call(peers.dbd, "DB_JOBS", {}, uid=alice)[0] == 0
+    assert peers.call(peers.dbd, "DB_ACCT_GET", {}, uid=alice)[0] == 0
+    assert peers.call(peers.dbd, "DB_ACCT_SET", {1: 0}, uid=alice)[0] == DENIED
     assert peers.call(peers.dbd, "SUBMIT", b"")[0] in (PROTOCOL, 1013)
 
 

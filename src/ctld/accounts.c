@@ -1,0 +1,153 @@
+/* accounts.c - see accounts.h
+ * One call to slurmdbd is always under way: it is answered when something has changed there. Every answer goes to the core as a whole and to the store. */
+#include <pwd.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "ctld/accounts.h"
+#include "ctld/acct.h"
+#include "ctld/turn.h"
+
+enum { WAIT_MS = 600000, AGAIN_MS = 2000 };
+
+struct accounts {
+	struct ctld *d;
+	uv_timer_t timer;
+	bool asking, said_down, has_known;
+	uint64_t known;
+	uint32_t *oper, *admin;      /* user ids by AdminLevel: operators and up; administrators */
+	size_t oper_n, admin_n;
+};
+
+static void ask(struct accounts *a);
+
+static bool has(const uint32_t *list, size_t n, uint32_t uid)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i] == uid)
+			return true;
+	return false;
+}
+
+bool accounts_is_operator(const struct ctld *d, uint32_t uid) { return d->accounts && has(d->accounts->oper, d->accounts->oper_n, uid); }
+bool accounts_is_admin(const struct ctld *d, uint32_t uid) { return d->accounts && has(d->accounts->admin, d->accounts->admin_n, uid); }
+
+static void admins_load(struct accounts *a, const Pb__AcctSnapshot *m)
+{
+	a->oper = xrealloc(a->oper, (m->n_user + 1) * sizeof *a->oper);
+	a->admin = xrealloc(a->admin, (m->n_user + 1) * sizeof *a->admin);
+	a->oper_n = a->admin_n = 0;
+	for (size_t i = 0; i < m->n_user; i++) {
+		const struct passwd *pw = m->user[i]->admin ? getpwnam(m->user[i]->name) : NULL;
+		if (!pw)
+			continue;
+		a->oper[a->oper_n++] = pw->pw_uid;
+		if (m->user[i]->admin > 1)
+			a->admin[a->admin_n++] = pw->pw_uid;
+	}
+}
+
+static void to_core(struct accounts *a, const Pb__AcctSnapshot *m)
+{
+	struct core_event ev = { .type = EV_ACCT };
+	admins_load(a, m);
+	ev.acct = m;
+	turn_step(a->d, &ev);
+}
+
+static void taken(struct accounts *a, const Pb__AcctSnapshot *m)
+{
+	size_t len = pb__acct_snapshot__get_packed_size(m);
+	uint8_t *data = xmalloc(len + 1);
+	pb__acct_snapshot__pack(m, data);
+	a->known = m->version;
+	a->has_known = true;
+	to_core(a, m);
+	turn_put(a->d, STORE_META, STORE_META_ACCT, data, len);
+	log_info("accounts and QOS from slurmdbd: version %llu, %zu associations, %zu QOS", (unsigned long long)m->version, m->n_assoc, m->n_qos);
+}
+
+static void on_timer(uv_timer_t *h) { ask(h->data); }
+
+static void answered(int code, const ProtobufCMessage *msg, const char *detail, void *arg)
+{
+	struct accounts *a = arg;
+	const Pb__AcctGetRsp *rsp = (const Pb__AcctGetRsp *)msg;
+	if (code == -ECANCELED)
+		return;
+	a->asking = false;
+	if (!code && !rsp->snapshot)
+		code = -ESLURM_PROTOCOL;
+	if (code && code != -ESLURM_SOCKET_TIMEOUT && !a->said_down) {
+		log_error("slurmdbd: %s; accounts and QOS stay as they were", detail && *detail ? detail : error_text(code));
+		a->said_down = true;
+	}
+	if (!code) {
+		a->said_down = false;
+		if (!a->has_known || a->known != rsp->snapshot->version)
+			taken(a, rsp->snapshot);
+	}
+	uv_timer_start(&a->timer, on_timer, code && code != -ESLURM_SOCKET_TIMEOUT ? AGAIN_MS : 0, 0);
+}
+
+static void ask(struct accounts *a)
+{
+	Pb__AcctGetReq req = PB__ACCT_GET_REQ__INIT;
+	Pb__ClusterRecord own = PB__CLUSTER_RECORD__INIT;
+	struct wire_link *link = acct_link(a->d->acct);
+	if (a->asking || !link || a->d->stopping)
+		return;
+	own.name = req.cluster = (char *)conf_str(a->d->conf, CONF_ClusterName);
+	own.has_control_port = true;
+	own.control_port = (uint32_t)conf_num(a->d->conf, CONF_SlurmctldPort);
+	req.from = &own;
+	req.has_known = a->has_known;
+	req.known = a->known;
+	a->asking = true;
+	wire_link_call(link, RPC_DB_ACCT_GET, &req.base, WAIT_MS, answered, a);
+}
+
+void accounts_conf_changed(struct ctld *d)
+{
+	if (!acct_link(d->acct))
+		d->accounts->asking = false; /* the call ended with its link */
+	ask(d->accounts);
+}
+
+int accounts_restore(struct ctld *d, struct error *err)
+{
+	void *data;
+	size_t len;
+	int rc = store_get(d->store, STORE_META, STORE_META_ACCT, &data, &len, err);
+	if (rc)
+		return rc == -ENOENT || d->ignore_errors ? 0 : rc;
+	Pb__AcctSnapshot *m = pb__acct_snapshot__unpack(NULL, len, data);
+	free(data);
+	if (!m)
+		return d->ignore_errors ? 0 : error_set(err, EBADMSG, "the accounts in StateSaveLocation cannot be read");
+	to_core(d->accounts, m);
+	pb__acct_snapshot__free_unpacked(m, NULL);
+	return 0;
+}
+
+struct accounts *accounts_create(struct ctld *d)
+{
+	struct accounts *a = xcalloc(1, sizeof *a);
+	a->d = d;
+	uv_timer_init(d->loop, &a->timer);
+	uv_unref((uv_handle_t *)&a->timer);
+	a->timer.data = a;
+	return a;
+}
+
+static void accounts_free(uv_handle_t *h) { free(h->data); }
+
+void accounts_destroy(struct accounts *a)
+{
+	if (!a)
+		return;
+	free(a->oper);
+	free(a->admin);
+	uv_close((uv_handle_t *)&a->timer, accounts_free);
+}
