@@ -41,7 +41,7 @@ def test_another_user_does_not_share_the_node(cluster, user):
     cluster.wait_state(job, "RUNNING")
     other = cluster.run("sbatch --parsable -w node-1 -o /dev/null --wrap 'sleep 100'", user=user).out.strip()
     cluster.wait("it waits for room", lambda: cluster.job(other, "Reason") == "Resources")
-    assert cluster.out("squeue -h -w node-1 -o %A").split() == [job]
+    assert cluster.out("squeue -h -w node-1 -o %A").split() == [str(job)]
     cluster.run(f"scancel {job}")
     cluster.wait_state(other, "RUNNING")
     cluster.run(f"scancel {other}")
