@@ -4,6 +4,7 @@ Tests wait for a state with a limit (`cluster.wait`), never for a time. With USE
 runs as that ordinary user. At the end nothing may be left: a process of the cluster that survives `berth down` fails the module.
 """
 import atexit
+import fcntl
 import os
 import pwd
 import re
@@ -167,14 +168,20 @@ def cluster(request, tmp_path_factory):
     shutil.rmtree(c.dir, ignore_errors=True)
 
 
+def add_user(name, *options):
+    """Makes a user where it is missing. One test at a time: files run beside each other, and useradd does not wait for another."""
+    with open(os.path.join(tempfile.gettempdir(), f"berth-useradd.{os.getuid()}.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            pwd.getpwnam(name)
+        except KeyError:
+            subprocess.run(["useradd", *options, name], check=True, capture_output=True)
+
+
 def ordinary_user():
     """An ordinary user for tests run as root: made where it is missing."""
-    name = "berthtest"
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
-        subprocess.run(["useradd", "--create-home", "--shell", "/bin/bash", name], check=True)
-    return name
+    add_user("berthtest", "--create-home", "--shell", "/bin/bash")
+    return "berthtest"
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,11 @@
 """Proves: small inputs that others got wrong, end to end. Each test names its row ("case 25"); those that need no daemon are in test/compat/test_cases_offline.py."""
 import json
 import os
-import pwd
 import re
-import subprocess
 
 import pytest
+
+from conftest import add_user
 
 CLUSTER = dict(extra_conf="PartitionName=four Nodes=ALL MaxTime=4:00:00 State=UP\n")
 
@@ -396,10 +396,7 @@ def test_case_67_a_job_requeued_three_times(cluster, mode):
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make a user")
 def test_case_68_large_user_ids(cluster):
     name = "berthbig"
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
-        subprocess.run(["useradd", "--no-log-init", "-u", "3000000000", name], check=True, capture_output=True)
+    add_user(name, "--no-log-init", "-u", "3000000000")
     job = cluster.submit("-H -o /dev/null --wrap true", user=name)
     assert cluster.out("squeue --me -h -o '%i %U'", user=name) == f"{job} 3000000000"
     assert cluster.out(f"squeue -u 3000000000 -h -o %i") == str(job)
