@@ -34,7 +34,6 @@
 
 #define BLOCK_DEFAULT (8u << 20)
 #define LAUNCH_MS 10000
-#define TREE_MS 5000          /* one that stands between others; whom it has not answered for is called directly then */
 #define IDLE_MS 30000         /* a node that takes nothing for so long is given up, unless --timeout says otherwise */
 #define READ_MAX 4096
 
@@ -187,7 +186,7 @@ static void launch_answered(size_t i, int code, const ProtobufCMessage *rsp, con
 static void launch_all(struct sending *x)
 {
 	Pb__LaunchSpec m = PB__LAUNCH_SPEC__INIT;
-	struct client_fan_call call = { .rpc = RPC_D_LAUNCH, .req = &m.base, .connect_ms = LAUNCH_MS, .answer_ms = LAUNCH_MS, .patience_ms = TREE_MS };
+	struct client_fan_call call = { .rpc = RPC_D_LAUNCH, .req = &m.base, .connect_ms = LAUNCH_MS, .answer_ms = LAUNCH_MS };
 	struct client_fan_node *node = xcalloc(x->n + 1, sizeof(*node));
 	for (size_t i = 0; i < x->n; i++)
 		node[i] = (struct client_fan_node){ x->target[i].row->name, x->target[i].row->addr, (uint16_t)x->target[i].row->port };

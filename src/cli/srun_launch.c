@@ -27,7 +27,6 @@
 
 #define LAUNCH_TIMEOUT_MS 10000
 #define ANSWER_MS 60000        /* slurmd answers before it runs a prolog; a busy one may take a while */
-#define TREE_MS 5000           /* one that stands between others; whom it has not answered for is called directly then */
 #define RETRY_MS 200
 #define FILES_OWN 64           /* of srun itself: its inputs and outputs, slurmctld, libraries */
 #define RETRY_FOR_MS 10000
@@ -262,7 +261,7 @@ static void part_launch(struct srun *s, struct part *p)
 	struct client_fan_call call = { .rpc = RPC_D_LAUNCH, .req = &p->spec.base, .width = s->tree_width };
 	call.connect_ms = patience_ms(s, LAUNCH_TIMEOUT_MS);
 	call.answer_ms = patience_ms(s, ANSWER_MS);
-	call.patience_ms = patience_ms(s, TREE_MS);
+	call.patience_ms = patience_ms(s, 0);
 	for (size_t i = 0; i < n; i++)
 		tell_launch(s, &s->node[p->first_node + i]);
 	p->s = s;
@@ -346,7 +345,7 @@ static void attach_answered(size_t i, int code, const ProtobufCMessage *rsp, con
 int launch_attach(struct srun *s)
 {
 	Pb__AttachReq m = PB__ATTACH_REQ__INIT;
-	struct client_fan_call call = { .rpc = RPC_D_ATTACH, .req = &m.base, .connect_ms = LAUNCH_TIMEOUT_MS, .answer_ms = LAUNCH_TIMEOUT_MS, .patience_ms = TREE_MS };
+	struct client_fan_call call = { .rpc = RPC_D_ATTACH, .req = &m.base, .connect_ms = LAUNCH_TIMEOUT_MS, .answer_ms = LAUNCH_TIMEOUT_MS };
 	struct attach a = { s, 0 };
 	m.job_id = s->job_id;
 	m.step_id = s->step_id;

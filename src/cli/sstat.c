@@ -112,7 +112,7 @@ static void node_answered(size_t i, int code, const ProtobufCMessage *msg, const
 static size_t nodes_ask(struct sstat *s, const Pb__StepRecord *step, const struct hostlist *hl, struct asked *a)
 {
 	Pb__StatReq req = PB__STAT_REQ__INIT;
-	struct client_fan_call call = { .rpc = RPC_D_STAT, .req = &req.base, .connect_ms = NODE_MS, .answer_ms = NODE_MS, .patience_ms = NODE_MS };
+	struct client_fan_call call = { .rpc = RPC_D_STAT, .req = &req.base, .connect_ms = NODE_MS, .answer_ms = NODE_MS };
 	size_t n = 0;
 	req.job_id = step->job_id;
 	req.step_id = step->step_id;

@@ -245,6 +245,8 @@ struct client_fan *client_fan_start(struct client *client, const struct client_f
 	struct client_fan *f = xcalloc(1, sizeof *f);
 	struct error err = { 0 };
 	*f = (struct client_fan){ .client = client, .what = *call, .node = node, .n = n, .untold = n, .fn = fn, .arg = arg, .next_due = UINT64_MAX };
+	if (!f->what.patience_ms)
+		f->what.patience_ms = (int)conf_num(client_conf(client), CONF_MessageTimeout) * 500;
 	f->what.width = client_tree_width(client_conf(client), call->width);
 	f->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	f->body_len = protobuf_c_message_get_packed_size(call->req);
@@ -260,7 +262,7 @@ struct client_fan *client_fan_start(struct client *client, const struct client_f
 		f->name = xcalloc(n, sizeof *f->name);
 		for (size_t i = 0; i < n; i++)
 			f->name[i] = node[i].name;
-		if (!fan_letter_seal(client_auth(client), call->rpc, call->req, f->name, n, f->what.width, (uint32_t)call->patience_ms, &f->letter, &err))
+		if (!fan_letter_seal(client_auth(client), call->rpc, call->req, f->name, n, f->what.width, (uint32_t)f->what.patience_ms, &f->letter, &err))
 			f->fan = fan_create(&f->letter, f->name, n, tree_answer, f);
 	}
 	if (f->fan)

@@ -13,7 +13,7 @@ struct client_fan_call {
 	const ProtobufCMessage *req;
 	uint32_t width;            /* of the tree; so many nodes and less are called directly. 0: TreeWidth */
 	int connect_ms, answer_ms; /* patience with a node that is called directly */
-	int patience_ms;           /* and with one in the tree */
+	int patience_ms;           /* and with one in the tree; whom it brings no answer of is called directly then. 0: half of MessageTimeout */
 };
 /* code 0 and the answer (valid during the call), or a negative code and err: refused by the node, or it cannot be had (-ESLURM_COMM, -ESLURM_SOCKET_TIMEOUT, -EAGAIN). */
 typedef void (*client_fan_fn)(size_t i, int code, const ProtobufCMessage *rsp, const struct error *err, void *arg);

@@ -288,8 +288,6 @@ static void order_done(int code, const ProtobufCMessage *rsp, const char *detail
 }
 
 /* --- many nodes -------------------------------------------------------------------------------- */
-#define TREE_PATIENCE_MS 5000
-
 static struct wire_link *tree_link(const char *node, void *arg)
 {
 	const struct tree *t = arg;
@@ -358,7 +356,8 @@ static void tree_send(struct ctld *d, struct peer **peer, size_t n, enum rpc rpc
 		peer[i]->out++;
 		d->agent->in_flight++;
 	}
-	struct fan_order o = { d->loop, d->auth, rpc, load->msg, (const char *const *)t->name, n, width, TREE_PATIENCE_MS };
+	uint32_t patience_ms = (uint32_t)conf_num(d->conf, CONF_MessageTimeout) * 500;   /* half: then there is time to call a node directly */
+	struct fan_order o = { d->loop, d->auth, rpc, load->msg, (const char *const *)t->name, n, width, patience_ms };
 	fan_send(&o, tree_link, tree_answer, tree_end, t);
 }
 

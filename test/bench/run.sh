@@ -4,6 +4,7 @@
 #   make bench                            Berth alone, the usual tests
 #   make bench BENCH="submit srun"        some tests (bench.sh without argument lists them)
 #   make bench BENCH=huge                 100,000 emulated nodes, 1,000,000 jobs (huge.sh; minutes, 4 GB)
+#   make bench BENCH=fanout               slurmctld and srun reach 10 to 10,000 emulated nodes (fanout.sh)
 #   BENCH_REF=/path/to/prefix make bench  the same tests in turn on another Slurm: `prefix CMD...` must run CMD where its commands
 #                                         are on PATH (a chroot wrapper, `env PATH=...`) and see /tmp
 #   BENCH_ROUNDS=3                        rounds; the median of each figure is printed
@@ -13,6 +14,7 @@ build=$(cd "$1" && pwd); shift
 here=$(cd "$(dirname "$0")" && pwd)
 tests=("${@:-}")
 [ "${tests[*]}" != huge ] || exec "$here/huge.sh" "$build"
+[ "${tests[*]}" != fanout ] || exec "$here/fanout.sh" "$build"
 [ -n "${tests[0]}" ] || tests=(submit submit_par array jobs array_jobs srun salloc step tasks steps pty output sbcast stepd cancel\ 10000 query\ 50000 recover)
 rounds=${BENCH_ROUNDS:-1}
 dir=$(mktemp -d /tmp/berth-bench.XXXXXX)
