@@ -52,6 +52,10 @@ static void check_node(const struct core *c, const struct core_node *n)
 	assert(bitset_has(c->roomy, n->index) == (n->cpus_used < n->cap && !n->whole));
 	assert(bitset_has(c->up, n->index) == (node_is_up(n) && !(n->flags & (NODEF_DRAIN | NODEF_FAIL | NODEF_REBOOT_ISSUED))));
 	assert(bitset_has(c->promised, n->index) == (n->plan_n > 0));
+	uint32_t picky = 0;
+	for (uint32_t i = 0; i < n->plan_n; i++)
+		picky += n->plan[i].p->picky;
+	assert(picky == n->plan_picky);
 	free(used);
 }
 

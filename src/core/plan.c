@@ -352,7 +352,7 @@ static void drop_one(struct core *c, struct core_job *j)
 		while (n->plan[k].p != p)
 			k++;
 		memmove(n->plan + k, n->plan + k + 1, (n->plan_n - k - 1) * sizeof *n->plan);
-		n->plan_picky -= company_picky(j->shape, c->part[p->part]);
+		n->plan_picky -= p->picky;
 		if (!--n->plan_n)
 			bitset_clear(c->promised, n->index);
 		if (p->fresh)
@@ -368,11 +368,12 @@ static void drop_one(struct core *c, struct core_job *j)
 
 static void promise_enter(struct core *c, struct promise *p)
 {
+	p->picky = company_picky(p->job->shape, c->part[p->part]);
 	for (uint32_t i = 0; i < p->n; i++) {
 		struct core_node *n = c->node[p->on[i].node];
 		n->plan = xgrow(n->plan, &n->plan_cap, n->plan_n + 1, sizeof *n->plan);
 		n->plan[n->plan_n++] = (struct planned){ p, i };
-		n->plan_picky += company_picky(p->job->shape, c->part[p->part]);
+		n->plan_picky += p->picky;
 		bitset_set(c->promised, n->index);
 		if (p->fresh)
 			future_forget(n);

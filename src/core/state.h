@@ -275,6 +275,7 @@ struct promise {                /* a planned start */
 	uint32_t n, own, part, index; /* of n nodes the first `own` are the job's, in order; the others are only kept free (--exclusive=topo). index: in core->promises */
 	bool fresh;                 /* made by the present sweep */
 	bool broken;                /* a job before it was started on what it names: it is made again before others pass */
+	bool picky;                 /* company_picky when it was made: counted in plan_picky of its nodes */
 	bool old;                   /* policy.c: of the pass before, not looked at again yet */
 	struct promise_on on[];
 };
