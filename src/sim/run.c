@@ -1,10 +1,12 @@
 /* run.c - see run.h */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/str.h"
 #include "conf/conf.h"
+#include "conf/rows.h"
 #include "ctld/core_config.h"
 #include "model/hostlist.h"
 #include "model/states.h"
@@ -88,11 +90,34 @@ static bool replaces(const char *set, const char *line)
 	return true;
 }
 
+struct doubt { const char *set; struct error *err; };
+
+static void doubtful(const char *word, size_t len, bool known, void *arg)
+{
+	const struct doubt *d = arg;
+	if (!d->err->code)
+		error_set(d->err, EINVAL, "%.*s: \"%.*s\" %s", (int)strcspn(d->set, "="), d->set, (int)len, word, known ? "does nothing yet" : "is not known");
+}
+
+/* A word that slurmctld only warns of would be an answer to another question here: it is refused. */
+static int set_check(const char *set, struct error *err)
+{
+	size_t len = strcspn(set, "=");
+	int k = conf_row_find(SEC_SLURM, set, len);
+	if (k >= 0 && set[len])
+		conf_words_doubt((enum conf_key)k, set + len + 1, doubtful, &(struct doubt){ set, err });
+	return err->code;
+}
+
 int run_conf(const struct run_setup *s, struct conf **ret, struct error *err)
 {
 	struct conf *base = NULL;
 	const struct conf_text *file;
-	int rc = conf_load(s->conf, &base, err);
+	int rc = 0;
+	for (size_t i = 0; i < s->sets && !rc; i++)
+		rc = set_check(s->set[i], err);
+	if (!rc)
+		rc = conf_load(s->conf, &base, err);
 	if (rc < 0 || !s->sets) {
 		*ret = base;
 		return rc;
