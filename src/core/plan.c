@@ -10,7 +10,7 @@
 
 #define NEVER_MS (1ull << 50)     /* no limit: an end that never comes */
 #define FOREVER_MS (ONE_YEAR_SEC * 1000ull)
-#define RAISES_MAX 1000       /* nodes that a search gets to know better before it gives the slice back */
+#define RAISES_MAX 12000u     /* looks at nodes that a search gets to know better before it gives the slice back: about a millisecond */
 #define MEND_SPARE 8          /* more nodes than are needed: to choose from */
 #define LICENSE_ROUNDS 4      /* starts looked at for one with its licenses */
 #define RESV_ROUNDS 8         /* occurrences of a recurring reservation looked at */
@@ -123,7 +123,7 @@ struct search {
 	uint64_t limit_ms;          /* the window ends there */
 	struct bitset *ready;
 	uint64_t tasks, gpus, latest_ms;
-	uint32_t raised;
+	uint64_t raised;
 	uint32_t nodes, try_at;     /* so many nodes are ready; look again when there are try_at */
 };
 
@@ -271,10 +271,11 @@ static bool search_next(struct core *c, struct search *q, uint64_t until_ms, uin
 	uint32_t node;
 	uint64_t ms;
 	while (est_top(q->s, q->at, &node, &ms) && ms <= until_ms) {
-		uint64_t e = bitset_has(q->s->able[q->at], node) ? earliest(c, q, node, ms > c->now_ms ? ms : c->now_ms) : UINT64_MAX; /* not before ms: that is known */
+		uint64_t work = c->work, e = bitset_has(q->s->able[q->at], node) ? earliest(c, q, node, ms > c->now_ms ? ms : c->now_ms) : UINT64_MAX; /* not before ms: that is known */
 		if (e <= q->limit_ms && e / 1000 > ms / 1000) {
 			est_raise(q->s, q->at, e);
-			if (++q->raised < RAISES_MAX)
+			q->raised += c->work - work;
+			if (q->raised < RAISES_MAX)
 				continue;
 			c->unfinished = true;
 			return false;

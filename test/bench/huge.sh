@@ -25,7 +25,8 @@ END
 eval "$("$build/bin/berth" env --dir "$dir/c")"
 
 ms() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
-pid() { cat "$(scontrol show config | awk '$1 == "SlurmctldPidFile" { print $3 }')"; }
+pid_file=$(scontrol show config | awk '$1 == "SlurmctldPidFile" { print $3 }')
+pid() { cat "$pid_file"; }
 mib() { awk -v k="$1" '$1 == k ":" { printf "%.0f", $2 / 1024 }' "/proc/$(pid)/status"; }
 # SECONDS COMMAND...: waits until it succeeds
 until_true() {
