@@ -264,6 +264,7 @@ void node_contact(struct core *c, const struct core_event *ev)
 	} else if (!(n->flags & NODEF_NOT_RESPONDING) && n->base != NODE_FUTURE) {
 		n->flags |= NODEF_NOT_RESPONDING;
 		n->lost_ms = c->now_ms;
+		plans_lost(c, n); /* planned anew before others pass, on nodes that answer */
 		if (c->params.slurmd_timeout_sec)
 			timer_add(c, c->now_ms + c->params.slurmd_timeout_sec * 1000ull, TIMER_NODE, n->index, 0);
 	}

@@ -375,14 +375,6 @@ static bool usable(struct sim *s, uint32_t node)
 	return yes;
 }
 
-static bool silent(struct sim *s, uint32_t node)
-{
-	Pb__NodeRecord *r = core_node_record(s->core, node);
-	bool yes = r->state_flags & NODEF_NOT_RESPONDING;
-	pb__node_record__free_unpacked(r, NULL);
-	return yes;
-}
-
 /* Would there be room for it at time t, were there only the jobs that run, without those of `not`? Less is asked than the core asks. */
 static bool room_at(struct sim *s, const struct waiting *w, uint64_t t, const uint32_t *not, size_t n_not)
 {
@@ -480,9 +472,6 @@ static void first_has_room(struct sim *s, const struct waiting *first, const uin
 	const struct planned *p = planned_before(s, first->id);
 	if (!p || p->start <= s->clock / 1000 || !first->plain)
 		return;
-	for (uint32_t i = 0; i < NODES; i++)
-		if (nodes_of(s, p->nodes) & 1u << i && silent(s, i)) /* the plan stays there until it is DOWN, as it may be back in a moment; the room of other nodes is nobody's meanwhile */
-			return;
 	for (size_t i = 0; i < n; i++) {
 		(void)waiting_of(s, core_job_find(s->core, started[i]), &w);
 		if (before(first, &w) && w.array != first->array)
