@@ -103,6 +103,17 @@ static bool put_flags(struct scontrol *s, struct ask *a, char op, const char *v)
 	return true;
 }
 
+/* "nodes=+a,+b" is "nodes+=a,b", and so with '-'. Returns the list without its signs (to be freed). */
+static char *signs_off(const char *v)
+{
+	char sign = *v, *list = xstrdup(v + 1), *to = list;
+	for (const char *from = list; *from; from++)
+		if (!(*from == sign && to > list && to[-1] == ','))
+			*to++ = *from;
+	*to = 0;
+	return list;
+}
+
 static bool word_take(struct scontrol *s, struct ask *a, char *word)
 {
 	char *eq = strchr(word, '='), *v = eq ? eq + 1 : NULL, op = '=';
@@ -124,6 +135,8 @@ static bool word_take(struct scontrol *s, struct ask *a, char *word)
 		ok = put_flags(s, a, op, v);
 	else if (k->kind == K_CORES && strchr(v, ','))
 		scontrol_fail(s, "scontrol: error: Using a comma separated array for CoreCnt is no longer valid."), ok = false;
+	else if (!strcmp(k->canonical, "Nodes") && op == '=' && (*v == '+' || *v == '-'))
+		put(a, k->canonical, *v, signs_off(v));
 	else if (!((k->kind == K_COUNT || k->kind == K_CORES) && a->req.op == PB__RESV_UPDATE_REQ__OP__CREATE && !strcmp(v, "0")))
 		put(a, k->canonical, op, xstrdup(v ? v : ""));
 	free(what);

@@ -98,11 +98,25 @@ static bool words_parse(struct scontrol *s, int argc, char **argv, struct words 
 	return true;
 }
 
-/* Takes the word that names the entity out of the list; false when none of `names` is there. */
-static bool entity_take(struct words *w, const char *const *names, size_t n)
+/* What a command is about; each may be shortened to `min` letters. */
+enum entity_kind { ENTITY_JOB, ENTITY_JOB_NAME, ENTITY_STEP, ENTITY_DEBUG, ENTITY_NODE, ENTITY_PART, ENTITY_USER };
+static const struct { const char *name; size_t min; } entities[] = {
+	[ENTITY_JOB] = { "JobId", 3 }, [ENTITY_JOB_NAME] = { "JobName", 4 }, [ENTITY_STEP] = { "StepId", 4 },
+	[ENTITY_DEBUG] = { "SlurmctldDebug", 14 }, [ENTITY_NODE] = { "NodeName", 3 }, [ENTITY_PART] = { "PartitionName", 3 },
+	[ENTITY_USER] = { "UserID", 6 },
+};
+
+static bool is_entity(const char *word, enum entity_kind kind)
+{
+	size_t n = strcspn(word, "=");
+	return n >= entities[kind].min && n <= strlen(entities[kind].name) && !strncasecmp(word, entities[kind].name, n);
+}
+
+/* Takes the word that names the entity out of the list; false when there is none of that kind. */
+static bool entity_take(struct words *w, enum entity_kind kind)
 {
 	for (size_t i = 0; i < w->n; i++)
-		if (key_in(w->kv[i].key, names, n)) {
+		if (is_entity(w->kv[i].key, kind)) {
 			w->entity = w->kv[i].key;
 			w->id = w->kv[i].value;
 			memmove(&w->kv[i], &w->kv[i + 1], (w->n - i - 1) * sizeof(*w->kv));
@@ -112,11 +126,30 @@ static bool entity_take(struct words *w, const char *const *names, size_t n)
 	return false;
 }
 
+/* The one key of the list that a shortened word (three letters at least) can mean, or NULL. */
+static const char *key_of_short(const char *word, const char *const *keys, size_t n)
+{
+	const char *found = NULL;
+	size_t len = strlen(word);
+	for (size_t i = 0; i < n; i++)
+		if (len >= 3 && !strncasecmp(word, keys[i], len)) {
+			if (found)
+				return NULL;
+			found = keys[i];
+		}
+	return found;
+}
+
 static bool keys_check(struct scontrol *s, struct words *w, const char *const *keys, size_t n)
 {
 	for (size_t i = 0; i < w->n; i++) {
 		if (key_in(w->kv[i].key, keys, n))
 			continue;
+		const char *whole = key_of_short(w->kv[i].key, keys, n);
+		if (whole) {
+			xstr_set(&w->kv[i].key, whole);
+			continue;
+		}
 		scontrol_fail(s, "Update of this parameter is not supported: %s=%s", w->kv[i].key, w->kv[i].value);
 		if (KEY_IN(w->kv[i].key, later_keys))
 			scontrol_fail(s, "scontrol: %s cannot be changed by this version yet", w->kv[i].key);
@@ -173,14 +206,13 @@ static bool job_value_check(struct scontrol *s, const char *key, const char *val
 
 static void update_job(struct scontrol *s, struct words *w)
 {
-	static const char *const user_key[] = { "UserID" };
 	Pb__JobUpdateReq req = PB__JOB_UPDATE_REQ__INIT;
 	struct error err = { 0 };
 	ProtobufCMessage *msg;
 	char *entity = w->entity, *id = w->id, *cursor = id;
-	bool by_name = !strcasecmp(entity, "jobname");
+	bool by_name = is_entity(entity, ENTITY_JOB_NAME);
 	size_t cap = 0;
-	if (by_name && entity_take(w, user_key, 1)) {
+	if (by_name && entity_take(w, ENTITY_USER)) {
 		unsigned long long uid;
 		req.has_uid = str_to_u64(w->id, 0, UINT32_MAX, &uid) == 0;
 		req.uid = req.has_uid ? (uint32_t)uid : 0;
@@ -368,17 +400,11 @@ static void part_call(struct scontrol *s, struct words *w, bool create, bool rem
 	req.n_set = w->n;
 	req.has_create = req.create = create;
 	req.has_remove = req.remove = remove_it;
-	char *what = remove_it ? xasprintf("delete_partition partitionname=%s: ", w->id)
+	char *what = remove_it ? xasprintf("delete_partition %s=%s: ", w->entity, w->id)
 			       : xstrdup(create ? "Error creating the partition: " : "slurm_update error: ");
 	one_result(s, RPC_PART_UPDATE, &req.base, what);
 	free(what);
 }
-
-static const char *const job_names[] = { "JobId", "Job", "JobName" };
-static const char *const node_names[] = { "NodeName", "Node", "Nodes" };
-static const char *const part_names[] = { "PartitionName", "Partition" };
-static const char *const step_names[] = { "StepId", "Step" };
-static const char *const debug_names[] = { "SlurmctldDebug" };
 
 /* The ids of all running steps of a job, for "StepId=5". */
 static void step_ids(struct scontrol *s, uint32_t job_id, Pb__JobUpdateReq *req)
@@ -469,15 +495,15 @@ void scontrol_update(struct scontrol *s, int argc, char **argv)
 	} else if (means_reservation(argc, argv)) {
 		scontrol_resv_update(s, argc, argv);
 	} else if (words_parse(s, argc, argv, &w)) {
-		if (entity_take(&w, job_names, 3))
+		if (entity_take(&w, ENTITY_JOB) || entity_take(&w, ENTITY_JOB_NAME))
 			update_job(s, &w);
-		else if (entity_take(&w, step_names, 2))
+		else if (entity_take(&w, ENTITY_STEP))
 			update_step(s, &w);
-		else if (entity_take(&w, debug_names, 1))
+		else if (entity_take(&w, ENTITY_DEBUG))
 			update_debug(s, &w);
-		else if (entity_take(&w, node_names, 2))
+		else if (entity_take(&w, ENTITY_NODE))
 			update_node(s, &w);
-		else if (entity_take(&w, part_names, 2))
+		else if (entity_take(&w, ENTITY_PART))
 			part_call(s, &w, false, false);
 		else
 			scontrol_fail(s, "No valid entity in update command\nInput line must include \"NodeName\", \"PartitionName\", \"Reservation\", \"JobId\", or \"SlurmctldDebug\"");
@@ -493,12 +519,12 @@ void scontrol_create(struct scontrol *s, int argc, char **argv)
 		scontrol_fail(s, "too few arguments for %s keyword", argv[0]);
 	} else if (!strncasecmp(argv[1], "res", 3)) {
 		scontrol_resv_create(s, argc, argv);
-	} else if ((n == 8 && !strncasecmp(argv[1], "nodename", n)) || (n == 4 && !strncasecmp(argv[1], "node", n))) {
+	} else if (is_entity(argv[1], ENTITY_NODE)) {
 		scontrol_fail(s, "scontrol: error: create %.*s is not supported yet", (int)n, argv[1]);
-	} else if (strncasecmp(argv[1], "partition", 9)) {
+	} else if (!is_entity(argv[1], ENTITY_PART)) {
 		scontrol_fail(s, "scontrol: error: Invalid creation entity: %s", argv[1]);
 	} else if (words_parse(s, argc, argv, &w)) {
-		if (entity_take(&w, part_names, 2))
+		if (entity_take(&w, ENTITY_PART))
 			part_call(s, &w, true, false);
 		else
 			scontrol_fail(s, "scontrol: error: PartitionName must be given.  No partition created.");
@@ -520,11 +546,11 @@ void scontrol_delete(struct scontrol *s, int argc, char **argv)
 	}
 	w.entity = xstrndup(argv[1], equals ? (size_t)(equals - argv[1]) : strlen(argv[1]));
 	w.id = xstrdup(equals ? equals + 1 : argv[2]);
-	if (KEY_IN(w.entity, part_names))
+	if (is_entity(w.entity, ENTITY_PART))
 		part_call(s, &w, false, true);
 	else if (!strncasecmp(w.entity, "res", 3))
 		scontrol_resv_delete(s, argv[1], w.id);
-	else if (!strncasecmp(w.entity, "node", 4))
+	else if (is_entity(w.entity, ENTITY_NODE))
 		scontrol_fail(s, "scontrol: error: delete %s is not supported yet", w.entity);
 	else
 		scontrol_fail(s, "Invalid deletion entity: %s", argv[1]);

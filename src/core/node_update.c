@@ -1,5 +1,6 @@
 /* node_update.c - scontrol update node: states as words, and the few facts that may be changed by hand
- * All nodes and keys are checked before anything changes. */
+ * Keys and values are checked before anything changes. A node that cannot go to the wanted state from its own is left as it is and makes the
+ * answer an error; the others change, so that "nodename=ALL state=resume" resumes those that are down or drained. */
 #include <stdlib.h>
 
 #include "core/state.h"
@@ -73,10 +74,20 @@ static int to_resume(struct core *c, struct core_node *n, const struct node_chan
 	return 0;
 }
 
+/* As RESUME, but a node that is neither down nor drained is no error. */
+static int to_idle(struct core *c, struct core_node *n, const struct node_change *ch, bool check, struct error *err)
+{
+	if (check || to_resume(c, n, ch, true, NULL) < 0)
+		return 0;
+	return to_resume(c, n, ch, false, err);
+}
+
+/* A node that is not drained is no error. */
 static int to_undrain(struct core *c, struct core_node *n, const struct node_change *ch, bool check, struct error *err)
 {
-	if (check)
-		return n->flags & NODEF_DRAIN ? 0 : error_set(err, ESLURM_NODE_STATE_TRANSITION, "node %s is not drained", n->name);
+	(void)err;
+	if (check || !(n->flags & NODEF_DRAIN))
+		return 0;
 	n->flags &= ~(uint32_t)NODEF_DRAIN;
 	if (n->base != NODE_DOWN)
 		reason_put(c, n, ch, NULL);
@@ -122,7 +133,7 @@ static int to_cancel_reboot(struct core *c, struct core_node *n, const struct no
 }
 
 static const struct { const char *word; state_fn fn; } state_words[] = {
-	{ "DOWN", to_down }, { "DRAIN", to_drain }, { "FAIL", to_fail }, { "RESUME", to_resume }, { "IDLE", to_resume },
+	{ "DOWN", to_down }, { "DRAIN", to_drain }, { "FAIL", to_fail }, { "RESUME", to_resume }, { "IDLE", to_idle },
 	{ "UNDRAIN", to_undrain }, { "NORESP", to_noresp }, { "NO_RESPOND", to_noresp },
 	{ "REBOOT", to_reboot }, { "REBOOT_ASAP", to_reboot_asap }, { "CANCEL_REBOOT", to_cancel_reboot },
 };
@@ -230,6 +241,22 @@ static void change_apply(struct core *c, struct core_node *n, const struct node_
 	fx_node(c, n);
 }
 
+/* Takes the nodes that cannot change so out of the set; false when none may change. The error is that of the first. */
+static bool states_check(struct core *c, struct bitset *nodes, state_fn fn, const struct node_change *ch, struct error *err)
+{
+	bitset_for(nodes, i) {
+		struct error one = { 0 };
+		if (!fn || fn(c, c->node[i], ch, true, &one) >= 0)
+			continue;
+		if (!err->code)
+			*err = one;
+		if (one.code != -ESLURM_NODE_STATE_TRANSITION)
+			return false;
+		bitset_clear(nodes, i);
+	}
+	return bitset_count(nodes) > 0;
+}
+
 void node_update(struct core *c, const struct core_event *ev)
 {
 	const Pb__NodeUpdateReq *q = ev->node_update;
@@ -243,16 +270,18 @@ void node_update(struct core *c, const struct core_event *ev)
 		error_set(&err, ESLURM_INVALID_NODE_NAME, "no node is named");
 	else if (nodes_bitset(c, q->nodes, &nodes, &err) >= 0 && change_read(q, &ch, &err) >= 0 && values_check("InstanceId", ch.instance_id, bitset_count(nodes), &err) >= 0 &&
 		 values_check("InstanceType", ch.instance_type, bitset_count(nodes), &err) >= 0 && (!ch.state || state_find(ch.state, &fn, &err) >= 0)) {
-		bitset_for(nodes, i)
-			if (fn && !err.code)
-				(void)fn(c, c->node[i], &ch, true, &err);
+		struct bitset *named = bitset_copy(nodes);
+		bool some = states_check(c, nodes, fn, &ch, &err);
 		uint32_t at = 0;
-		if (!err.code)
-			bitset_for(nodes, i)
-				change_apply(c, c->node[i], &ch, fn, at++);
-		if (!err.code && ch.has_weight)
+		bitset_for(named, i) {
+			if (some && bitset_has(nodes, i))
+				change_apply(c, c->node[i], &ch, fn, at);
+			at++;
+		}
+		bitset_destroy(named);
+		if (some && ch.has_weight)
 			weight_order(c);
-		if (!err.code && ch.features)
+		if (some && ch.features)
 			for (uint64_t cur = 0;;) {
 				struct core_job *j = (struct core_job *)core_job_next(c, &cur);
 				if (!j)

@@ -168,3 +168,32 @@ def test_partition_taken_out_and_put_back(cluster):
     cluster.run("scontrol reconfigure")
     cluster.run(f"scontrol release {alone} {either}")
     assert cluster.wait_end(alone) == "COMPLETED" and cluster.wait_end(either) == "COMPLETED"
+
+
+def test_kinds_and_keys_may_be_shortened(cluster):
+    """As recorded from the reference: three letters of partition and node, of job too."""
+    job = cluster.submit("--hold -o /dev/null --wrap true")
+    for line in ("create par=brief nodes=node-1", "update part=brief maxtime=10", "update partitionn=brief maxt=11", "update nod=node-1 comment=a", f"update jobi={job} comment=b"):
+        assert cluster.run(f"scontrol {line}").out == ""
+    assert "MaxTime=00:11:00" in cluster.out("scontrol show partition brief")
+    assert "Comment=a" in cluster.out("scontrol show node node-1") and cluster.job(job, "Comment") == "b"
+    cluster.run("scontrol delete part=brief")
+    for line in ("pa=main maxtime=10", "no=node-1 comment=c", f"jo={job} comment=c", "partitionnamex=main maxtime=10"):
+        r = cluster.run(f"scontrol update {line}", check=False)
+        assert r.rc == 1 and r.err.startswith("No valid entity in update command\n"), r
+    for line, text in (("create pa=x", "scontrol: error: Invalid creation entity: pa=x\n"), ("delete pa=main", "Invalid deletion entity: pa=main\n"),
+                       ("delete part=brief", "delete_partition part=brief: Invalid partition name specified\n")):
+        r = cluster.run(f"scontrol {line}", check=False)
+        assert r.rc == 1 and r.err.startswith(text), r
+    assert cluster.run("scontrol update part=main max=10", check=False).rc == 1
+    cluster.run(f"scancel {job}")
+    cluster.run("scontrol update nodename=node-1 comment=")
+
+
+def test_resume_of_all_helps_those_that_need_it(cluster):
+    cluster.run("scontrol update nodename=node-2 state=drain reason=fan")
+    cluster.run("scontrol update nodename=node-3 state=down reason=disk")
+    r = cluster.run("scontrol update nodename=ALL state=resume", check=False)
+    assert r.rc == 1 and r.err.startswith("slurm_update error: Invalid node state transition\n"), r
+    cluster.wait("both", lambda: set(cluster.out("sinfo -h -N -o %t").split()) == {"idle"})
+    cluster.run("scontrol update nodename=ALL state=idle")

@@ -109,3 +109,19 @@ def test_a_dead_node_is_replaced(cluster):
     cluster.wait("another in its place", lambda: "Nodes=node-[2-3] " in cluster.out("scontrol show reservation pool"))
     cluster.run("scontrol update nodename=node-1 state=resume")
     remove_all(cluster)
+
+
+def nodes_of(cluster, name):
+    return re.search(r" Nodes=(\S+)", cluster.out(f"scontrol show reservation {name}")).group(1)
+
+
+def test_nodes_with_their_signs(cluster):
+    """nodes=+X and nodes=-X mean what nodes+=X and nodes-=X mean, and the kind may be shortened to three letters."""
+    cluster.run("scontrol create res=signs starttime=now+1hour duration=10 users=root nodes=node-1")
+    for change, nodes in (("nodes=+node-4", "node-[1,4]"), ("nodes+=node-3", "node-[1,3-4]"), ("nodes=-node-1", "node-[3-4]"), ("nodes-=node-3", "node-4"),
+                          ("nodes=+node-1,+node-2", "node-[1-2,4]"), ("nodes=-node-[1-2]", "node-4")):
+        assert cluster.out(f"scontrol update reserv=signs {change}").strip() == "Reservation updated."
+        assert nodes_of(cluster, "signs") == nodes, change
+    r = cluster.run("scontrol update res=signs nodes=+node-9", check=False)
+    assert r.rc == 1 and "slurm_update error: Invalid node name specified" in r.err and nodes_of(cluster, "signs") == "node-4"
+    remove_all(cluster)
