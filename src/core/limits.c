@@ -83,7 +83,6 @@ int job_reshape(struct core *c, struct core_job *j, const Pb__JobDesc *d, struct
 	int r = submit_partitions(c, d, part, &n, err);
 	if (r < 0)
 		return r;
-
 	k.has_time_limit_min = true;
 	k.time_limit_min = time_of(c, d, part[0], j->user);
 	char *resv = k.reservation = resv_key(c, j, &k);

@@ -147,7 +147,6 @@ static void promises_renew(struct core *c)
 
 static void promise_lost(struct core *c, struct core_job *j) { (void)promise_make(c, j->shape, j, PLAN_ALONE); }
 
-/* Starts it if there is room beside all promises to jobs before it; --time-min: for a shorter time if need be. */
 /* A limit is in the way of its start. */
 static bool limited(struct core *c, struct core_job *j, const struct core_part *p, const struct alloc *a)
 {
@@ -157,6 +156,7 @@ static bool limited(struct core *c, struct core_job *j, const struct core_part *
 	return yes;
 }
 
+/* Starts it if there is room beside all promises to jobs before it; --time-min: for a shorter time if need be. */
 static bool start_if_room(struct core *c, struct core_job *j)
 {
 	struct core_part *p = NULL;

@@ -121,8 +121,13 @@ static Pb__Alloc *alloc_message(const struct core *c, const struct core_job *j, 
 	m->has_over = m->over = al && al->over;
 	m->num_nodes = al ? al->n : j->x->nodes_n;
 	m->num_cpus = al ? al->cpus : j->x->cpus_n;
-	if (!al)
+	if (!al) {                /* ended, and read from the store: its nodes are a text */
+		struct hostlist hl = HOSTLIST_INIT;
+		if (hostlist_add(&hl, m->nodes, NULL) == 0 && hl.count)
+			m->batch_host = arena_strdup(a, hl.name[0]);
+		hostlist_fini(&hl);
 		return m;
+	}
 	m->batch_host = arena_strdup(a, c->node[al->on[0].node]->name);
 	m->part = arena_alloc(a, al->n * sizeof *m->part);
 	for (uint32_t i = 0; i < al->n;) {

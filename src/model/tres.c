@@ -27,14 +27,9 @@ int mem_parse(const char *text, uint64_t *ret_mb, struct error *err)
 			if (toupper((unsigned char)*at) == 'B')
 				at++;
 		}
-		if (*at == '\0' && (!unit || strchr(known, unit))) {
-			if (unit == 'K')
-				v = (v + 1023) / 1024;
-			else if (unit == 'G')
-				v *= 1024;
-			else if (unit == 'T')
-				v *= 1024 * 1024;
-			*ret_mb = v;
+		uint64_t times = unit == 'G' ? 1024 : unit == 'T' ? 1024 * 1024 : 1;
+		if (*at == '\0' && (!unit || strchr(known, unit)) && v <= COUNT_MAX / times) {
+			*ret_mb = unit == 'K' ? (v + 1023) / 1024 : v * times;
 			return 0;
 		}
 	}

@@ -8,7 +8,7 @@ static void memory(void **state)
 	static const struct { const char *text; uint64_t mb; } rows[] = {
 		{ "8G", 8192 }, { "512M", 512 }, { "4000", 4000 }, { "1T", 1048576 }, { "100K", 1 }, { "1500K", 2 }, { "0", 0 }, { "8g", 8192 }, { "8GB", 8192 }, { "4096KB", 4 },
 	};
-	static const char *const wrong[] = { "1.5G", "8Gi", "x", "-1", "", "8GG", "1P", "G", "99999999999999999999G" };
+	static const char *const wrong[] = { "17592186044416T", "999999999999999G", "1.5G", "8Gi", "x", "-1", "", "8GG", "1P", "G", "99999999999999999999G" };
 	uint64_t v = 0;
 	char buf[32];
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -9,9 +9,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "noded/stepd.h"
 #include "wire/zygote.h"
 
+#define TRIES 3                /* each with a new zygote, if the one before does not answer */
 #define RENEW 500              /* steps forked from one zygote */
 #define ANSWER_SECONDS 10      /* a fork takes less than a millisecond; a machine without memory may take long */
 #define AGAIN_SECONDS 2        /* one that has answered before: it may be stopped, and another is started in its place */
@@ -86,16 +88,27 @@ static int order_send(int zygote, const char *title, const int fds[2])
 
 void stepd_prepare(struct noded *n) { (void)zygote_start(n); }
 
-/* -EPIPE: it is gone, before it could fork or after. */
+/* The zygote's answer: a pid, or a negative code of its fork. -EPIPE: it is gone, before it could fork or after. */
+static int order_ask(struct noded *n, const char *title, const int fds[2], int32_t *ret)
+{
+	int rc = order_send(n->zygote, title, fds);
+	if (rc < 0)
+		return rc;
+	ssize_t got = recv(n->zygote, ret, sizeof *ret, 0);
+	return got == sizeof *ret ? 0 : got < 0 ? -errno : -EPIPE;
+}
+
 static int order(struct noded *n, const char *title, const int fds[2], pid_t *ret_pid)
 {
 	int32_t answer;
 	int rc = n->zygote && n->zygote_steps < RENEW ? 0 : zygote_start(n);
 	if (rc < 0)
 		return rc;
-	if (order_send(n->zygote, title, fds) < 0 || recv(n->zygote, &answer, sizeof answer, 0) != sizeof answer) {
+	rc = order_ask(n, title, fds, &answer);
+	if (rc < 0) {
+		log_info("the process that slurmstepds are forked from does not answer after %u steps: %s", n->zygote_steps, strerror(-rc));
 		zygote_stop(n);
-		return -EPIPE;
+		return rc;
 	}
 	if (!n->zygote_steps++)
 		(void)setsockopt(n->zygote, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = AGAIN_SECONDS }, sizeof(struct timeval));
@@ -105,8 +118,8 @@ static int order(struct noded *n, const char *title, const int fds[2], pid_t *re
 
 int stepd_start(struct noded *n, const char *title, int will, pid_t *ret_pid)
 {
-	int pair[2], rc = -EPIPE;
-	for (int tries = 0; rc == -EPIPE && tries < 3; tries++) {
+	int pair[2], rc = -1;
+	for (int tries = 0; rc < 0 && tries < TRIES; tries++) {
 		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 			return -errno;
 		rc = order(n, title, (int[]){ pair[1], will < 0 ? pair[1] : will }, ret_pid);

@@ -156,6 +156,16 @@ def without(text, node):
     return text.replace(f"node-[1-{node[-1]}]", f"node-[1-{int(node[-1]) - 1}]")
 
 
+def test_where_a_job_ran_is_known_after_a_restart(cluster):
+    job = cluster.submit(f"-N2 -w node-[2-3] -o {cluster.work}/%N-%j --wrap true")
+    cluster.wait_end(job)
+    before = {k: cluster.job(job, k) for k in ("BatchHost", "StdOut", "NodeList")}
+    assert before == {"BatchHost": "node-2", "StdOut": f"{cluster.work}/node-2-{job}", "NodeList": "node-[2-3]"}
+    cluster.berth("kill slurmctld")
+    cluster.berth("start slurmctld")
+    assert {k: cluster.job(job, k) for k in before} == before
+
+
 def test_node_taken_out_of_the_configuration(cluster):
     """Its batch job goes back to the queue; what was not to be requeued ends NODE_FAIL; ids go on."""
     conf = f"{cluster.home}/etc/slurm.conf"
