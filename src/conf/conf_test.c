@@ -208,6 +208,34 @@ static void faults(void **state)
 	bad(BASE, "AutoDetect=amdgpu\n", "gres.conf:1:12: AutoDetect: \"amdgpu\" is none of nvml, nvidia, off, full"); /* case 83 */
 }
 
+static void old_names(void **state)
+{
+	(void)state;
+	struct conf *c = good(BASE "JobContainerType=job_container/tmpfs\n", NULL);
+	assert_true(conf_namespace_on(c));
+	conf_destroy(c);
+	c = good(BASE "JobContainerType=job_container/none\n", NULL);
+	assert_false(conf_namespace_on(c));
+	conf_destroy(c);
+}
+
+static void exit_codes(void **state)
+{
+	(void)state;
+	struct conf *c = good(BASE "RequeueExit=0,1-9,18\n", NULL);
+	assert_string_equal(conf_str(c, CONF_RequeueExit), "0,1-9,18");
+	conf_destroy(c);
+	static const char *const wrong[] = { "x", "1-", "9-1", "256", "-1", "1,,2", "1;2", "0001", "1," };
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		char text[200], message[200];
+		snprintf(text, sizeof text, BASE "RequeueExitHold=%s\n", wrong[i]);
+		struct error err = { 0 };
+		assert_null(load2(text, NULL, &err));
+		snprintf(message, sizeof message, "RequeueExitHold: \"%s\" is not a list of exit codes (0-255) and ranges of them, as 1-3,9", wrong[i]);
+		assert_non_null(strstr(err.line, message));
+	}
+}
+
 /* Rows that do not work yet: these numbers only fall. */
 static void ratchet(void **state)
 {
@@ -231,12 +259,12 @@ static void ratchet(void **state)
 	assert_true(todo <= 32); /* PropagatePrioProcess was taken and did nothing */
 	assert_true(idle <= 93); /* most of them were taken in silence */
 	assert_true(unread <= 60);
-	assert_true(warn <= 16); /* VSizeFactor too */
+	assert_true(warn <= 13); /* VSizeFactor too */
 	assert_true(words <= 99); /* WITHIN, which was taken and did nothing; cli_filter/user_defaults, preempt/qos, which only warned before; words of TopologyParam that were taken and did nothing, ring, torus3d */
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(grammar), cmocka_unit_test(values), cmocka_unit_test(nodes), cmocka_unit_test(gres), cmocka_unit_test(shards), cmocka_unit_test(faults), cmocka_unit_test(ratchet) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(grammar), cmocka_unit_test(values), cmocka_unit_test(nodes), cmocka_unit_test(gres), cmocka_unit_test(shards), cmocka_unit_test(faults), cmocka_unit_test(old_names), cmocka_unit_test(exit_codes), cmocka_unit_test(ratchet) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -308,6 +308,20 @@ static int level_check(const struct conf_row *r, const char *text, uint64_t *ret
 	return 0;
 }
 
+/* "1-3,9" */
+static int codes_check(const struct conf_row *r, const char *text, struct error *err)
+{
+	for (const char *p = text;; p++) {
+		unsigned first, last;
+		int n = 0, got = sscanf(p, "%3u%n-%3u%n", &first, &n, &last, &n);
+		if (got < 1 || !isdigit((unsigned char)*p) || first > 255 || (got == 2 && (last < first || last > 255)) || (p[n] && p[n] != ','))
+			return error_set(err, EINVAL, "%s: \"%s\" is not a list of exit codes (0-255) and ranges of them, as 1-3,9", r->name, text);
+		p += n;
+		if (!*p)
+			return 0;
+	}
+}
+
 int conf_value_check(enum conf_key k, const char *text, uint64_t *ret_num, struct error *err)
 {
 	const struct conf_row *r = &rows[k];
@@ -335,6 +349,8 @@ int conf_value_check(enum conf_key k, const char *text, uint64_t *ret_num, struc
 		return level_check(r, text, ret_num, err);
 	case CT_PORT:
 		return port_check(r, text, ret_num, err);
+	case CT_CODES:
+		return codes_check(r, text, err);
 	case CT_STR:
 	case CT_LIST:
 	case CT_USER:

@@ -44,6 +44,7 @@ struct core_params {
 	uint32_t requeue_delay_sec;       /* after scontrol requeue: 120 in the reference, 0 with requeue_delay=0 */
 	bool job_requeue;                 /* JobRequeue */
 	uint32_t max_batch_requeue;       /* MaxBatchRequeue: so often after failed launches, then held; 0: 5 */
+	const char *requeue_exit, *requeue_exit_hold; /* RequeueExit, RequeueExitHold: "1-3,9", exit codes of batch scripts; NULL: none */
 	bool select_cores;                /* CR_Core*: allocate whole cores; else CR_CPU */
 	uint32_t gather_sec;              /* JobAcctGatherFrequency of tasks; 0: not sampled */
 	bool select_memory;               /* CR_*_Memory: memory is consumable */

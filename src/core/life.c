@@ -479,6 +479,32 @@ static void oom_why(struct core_job *j, uint32_t status, const char *text)
 	j->x->why = why;
 }
 
+/* Is a code in a list like "1-3,9"? conf/ has checked how it is written. */
+static bool exit_listed(const char *list, unsigned long code)
+{
+	for (const char *p = list ? list : ""; *p; p += strspn(p, ",")) {
+		char *end;
+		unsigned long first = strtoul(p, &end, 10), last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
+		if (code >= first && code <= last)
+			return true;
+		p = end + strcspn(end, ",");
+	}
+	return false;
+}
+
+/* RequeueExit, RequeueExitHold: a script that ends with one of these codes goes back to the queue. False: it does not. */
+static bool requeue_by_exit(struct core *c, struct core_job *j, uint32_t code)
+{
+	bool hold = exit_listed(c->params.requeue_exit_hold, code);
+	if (!j->batch || !j->requeue || !(hold || exit_listed(c->params.requeue_exit, code)))
+		return false;
+	fx_log(c, LOG_L_INFO, "job %u ended with exit code %u and is requeued%s", j->id, code, hold ? ", held" : "");
+	if (hold)
+		j->hold = REASON_HELD_USER;
+	job_requeue(c, j, hold, hold ? JOBF_SPECIAL_EXIT : 0, hold ? 0 : c->params.requeue_delay_sec);
+	return true;
+}
+
 static void end_by_status(struct core *c, struct core_job *j, uint32_t status, bool oom)
 {
 	uint32_t sig = status & 127, code = status >> 8 & 255;
@@ -488,6 +514,8 @@ static void end_by_status(struct core *c, struct core_job *j, uint32_t status, b
 		preempt_finish(c, j);
 		return;
 	}
+	if (!sig && !oom && requeue_by_exit(c, j, code))
+		return;
 	if (sig || code || oom)
 		job_x(j)->end_reason = oom ? REASON_OUT_OF_MEMORY : sig ? REASON_RAISED_SIGNAL : REASON_NON_ZERO_EXIT;
 	if (oom)

@@ -157,6 +157,15 @@ static void prolog_params(const struct conf *c, struct core_params *p)
 	p->prolog_fail_nohold = conf_has(c, CONF_SchedulerParameters, "nohold_on_prolog_fail");
 }
 
+static void requeue_params(const struct conf *c, struct core_params *p)
+{
+	p->requeue_delay_sec = sched_opt(c, "requeue_delay", 120);
+	p->job_requeue = conf_num(c, CONF_JobRequeue) != 0;
+	p->max_batch_requeue = (uint32_t)conf_num(c, CONF_MaxBatchRequeue);
+	p->requeue_exit = conf_str(c, CONF_RequeueExit);
+	p->requeue_exit_hold = conf_str(c, CONF_RequeueExitHold);
+}
+
 void core_config_params(const struct conf *c, struct core_params *p)
 {
 	char word[64];
@@ -180,9 +189,7 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->max_step_count = num(c, CONF_MaxStepCount);
 	p->max_tasks_per_node = num(c, CONF_MaxTasksPerNode);
 	p->return_to_service = num(c, CONF_ReturnToService);
-	p->requeue_delay_sec = sched_opt(c, "requeue_delay", 120);
-	p->job_requeue = conf_num(c, CONF_JobRequeue) != 0;
-	p->max_batch_requeue = (uint32_t)conf_num(c, CONF_MaxBatchRequeue);
+	requeue_params(c, p);
 	select_params(c, p);
 	p->backfill = !conf_str(c, CONF_SchedulerType) || str_eq_nocase(conf_str(c, CONF_SchedulerType), "sched/backfill");
 	p->bf_window_min = sched_opt(c, "bf_window", 1440);

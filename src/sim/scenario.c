@@ -259,6 +259,12 @@ static void do_set(struct play *p)
 			q->licenses = p->w.licenses;
 			found = true;
 		}
+		if (!strncmp(p->word[i], "requeue_exit=", 13) || !strncmp(p->word[i], "requeue_exit_hold=", 18)) {
+			bool hold = p->word[i][12] == '_';
+			xstr_set(&p->w.requeue_exit[hold], eq + 1);
+			*(hold ? &q->requeue_exit_hold : &q->requeue_exit) = p->w.requeue_exit[hold];
+			found = true;
+		}
 		if (!strncmp(p->word[i], "weight_tres=", 12)) {
 			xstr_set(&p->w.tres, p->word[i] + 12);
 			q->weight_tres = p->w.tres;

@@ -60,6 +60,8 @@ void world_fini(struct world *w)
 	answers_free(w);
 	if (w->acct)
 		pb__acct_snapshot__free_unpacked(w->acct, NULL);
+	free(w->requeue_exit[0]);
+	free(w->requeue_exit[1]);
 	free(w->licenses);
 	free(w->tres);
 	while (w->queue) {

@@ -32,7 +32,7 @@ struct world {
 	Pb__AcctSnapshot *acct;               /* accounts and QOS; NULL: none */
 	struct answer *answers;               /* token -> reply */
 	struct str log;
-	char *licenses, *tres;                /* owned, where params point to them */
+	char *requeue_exit[2], *licenses, *tres;                /* owned, where params point to them */
 	uint64_t steps, launches, terminates;
 	uint32_t signal_job, signal;          /* the last signal for a job's processes; signals counts them */
 	uint64_t signals, mails;

@@ -13,7 +13,9 @@ PropagateResourceLimitsExcept=NOFILE,CORE
 MaxTasksPerNode=4
 DefCpuPerGPU=2
 DefMemPerGPU=100
-SchedulerParameters=enable_user_top
+SchedulerParameters=enable_user_top,requeue_delay=0
+RequeueExit=3,5-6
+RequeueExitHold=7
 HealthCheckProgram={CHECK}
 HealthCheckInterval=1
 HealthCheckNodeState=IDLE
@@ -75,3 +77,14 @@ def test_gpus_bring_cpus_and_memory(cluster):
     assert "cpu=4,mem=200M" in shown and "CpusPerTres=gres/gpu:2" in shown and "MemPerTres=gres/gpu:100" in shown
     own = cluster.out("srun --gres=gpu:2 -n1 -c1 --mem=300 bash -c 'scontrol show job $SLURM_JOB_ID'")
     assert "mem=300M" in own and "CpusPerTres" not in own
+
+
+def test_exit_codes_that_requeue(cluster):
+    again = cluster.submit("-o again.txt --wrap 'echo run $SLURM_RESTART_COUNT; exit $((${SLURM_RESTART_COUNT:-0} ? 0 : 5))'")
+    held = cluster.submit("-o /dev/null --wrap 'exit $((${SLURM_RESTART_COUNT:-0} ? 0 : 7))'")
+    once = cluster.submit("--no-requeue -o /dev/null --wrap 'exit 7'")
+    cluster.wait("held", lambda: cluster.out(f"squeue -h -j {held} -o '%T %r'").split() == ["SPECIAL_EXIT", "JobHeldUser"])
+    assert cluster.wait_end(once) == "FAILED"
+    assert cluster.wait_end(again) == "COMPLETED" and cluster.read("again.txt").split() == ["run", "run", "1"]
+    cluster.run(f"scontrol release {held}")
+    assert cluster.wait_end(held) == "COMPLETED" and cluster.job(held, "Restarts") == "1"
