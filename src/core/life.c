@@ -690,7 +690,7 @@ void job_timer(struct core *c, struct core_job *j)
 			job_launch(c, j);
 			return;
 		}
-		job_node_lost(c, j, j->alloc->on[0].node);
+		job_launch_lost(c, j);
 		return;
 	}
 	warn_timer(c, j);
@@ -753,6 +753,8 @@ void life_restored(struct core *c, struct core_job *j)
 		predict_learn(c, j);
 		if (!j->alloc)
 			life_listed(c, j);
+		if (x && x->dep_left)
+			depend_restore(c, j, x->dep_left); /* scontrol requeue lets it wait again */
 	} else {
 		if (x && x->dep_left)
 			depend_restore(c, j, x->dep_left);

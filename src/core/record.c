@@ -204,7 +204,7 @@ static void record_extra(const struct core *c, Pb__JobRecord *m, const struct co
 		SET(derived_status, x->derived_status);
 	if (x->resv && j->state != PB__JOB_STATE__PENDING)
 		m->resv_name = x->resv;
-	if (x->dep_n && j->state == PB__JOB_STATE__PENDING) {
+	if (x->dep_n) { /* also of one that was cancelled: requeued, it waits again */
 		char *t = depend_left(c, j);
 		m->dependency_left = arena_strdup(a, t);
 		free(t);
