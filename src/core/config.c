@@ -33,6 +33,8 @@ static void params_load(struct core *c, const struct core_params *p)
 	c->params.gres_types = keep_str(p->gres_types);
 	c->params.tres_extra = keep_str(p->tres_extra);
 	c->params.licenses = keep_str(p->licenses);
+	c->params.requeue_exit = keep_str(p->requeue_exit);
+	c->params.requeue_exit_hold = keep_str(p->requeue_exit_hold);
 	c->params.weight_tres = NULL; /* read by prio_config */
 	c->gpu = atom_get(c, "gpu");
 	c->params.zone.change = p->zone.n ? xmemdup(p->zone.change, p->zone.n * sizeof *p->zone.change) : NULL;
@@ -41,6 +43,8 @@ static void params_load(struct core *c, const struct core_params *p)
 	free((char *)old.gres_types);
 	free((char *)old.tres_extra);
 	free((char *)old.licenses);
+	free((char *)old.requeue_exit);
+	free((char *)old.requeue_exit_hold);
 	license_config(c, p->licenses);
 	prio_config(c, p->weight_tres);
 	if (!c->configured && p->first_job_id > c->next_id)
