@@ -190,6 +190,13 @@ static void step_for_launcher(Pb__StepDesc *s, const Pb__JobDesc *d)
 	s->ntasks_per_node = 1;
 }
 
+/* srun --exclusive for a job of its own that counts neither tasks nor the CPUs of a GPU: its step is the whole allocation, even with --exact. */
+static bool step_is_all(const struct jobopt *o)
+{
+	const Pb__JobDesc *d = o->desc;
+	return o->exclusive && !o->jobid && !d->has_num_tasks && !d->has_ntasks_per_node && !d->has_ntasks_per_tres && !d->cpus_per_tres;
+}
+
 #define SET_FLAG(f, value) (s->has_##f = (value), s->f = (value))
 
 Pb__StepDesc *jobopt_to_step(const struct jobopt *o, uint32_t job_id, const char *command)
@@ -208,8 +215,9 @@ Pb__StepDesc *jobopt_to_step(const struct jobopt *o, uint32_t job_id, const char
 	s->has_relative = o->has_relative;
 	s->relative = o->relative;
 	SET_FLAG(overlap, o->overlap || o->external_launcher);
-	SET_FLAG(exact, o->external_launcher ? false : o->exact || o->exclusive || jobopt_is_set(o, JO_cpus_per_task) || o->desc->has_threads_per_core);
-	SET_FLAG(exclusive, o->exclusive);
+	bool all = step_is_all(o);
+	SET_FLAG(exact, !o->external_launcher && !all && (o->exact || o->exclusive || jobopt_is_set(o, JO_cpus_per_task) || o->desc->has_threads_per_core));
+	SET_FLAG(exclusive, o->exclusive && !all);
 	SET_FLAG(interactive, o->interactive);
 	SET_FLAG(async, o->async);
 	s->arbitrary_hosts = xstrdup_null(o->arbitrary_hosts);

@@ -1,6 +1,7 @@
 """srun: output, input, signals, exit codes, environment, interactive use (R21, R22, R31-R33)."""
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -247,3 +248,14 @@ def test_few_open_files(cluster):
     nodes = CLUSTER["nodes"]
     few = cluster.run(f"ulimit -Sn 11; srun -N{nodes} -n{2 * nodes} bash -c 'ulimit -Sn'")
     assert few.out.split() == ["11"] * 2 * nodes and not few.err
+
+
+@pytest.mark.parametrize("line,cpus,tasks", [
+    ("srun --exclusive -N1", 1, 1), ("srun --exclusive -N2", 2, 2), ("srun --exclusive -N1 --exact", 1, 1), ("srun --exclusive -N1 -n2", 0, 2), ("srun --exclusive -n1", 0, 1),
+    ("srun --exclusive -N1 --ntasks-per-node=2", 0, 2), ("salloc -Q -N1 --exclusive srun", 1, 1), ("salloc -Q -N1 --exclusive srun --exclusive", 0, 1),
+    ("salloc -Q -N1 --exclusive srun --exclusive -N1 -n2", 0, 2)])
+def test_exclusive_and_the_cpus_of_the_step(cluster, line, cpus, tasks):
+    """cpus: of how many whole nodes; 0: as many as there are tasks."""
+    node = int(cluster.out("sinfo -h -n node-1 -o %c"))
+    shown = cluster.out(f"{line} sh -c 'scontrol show step $SLURM_JOB_ID.0'")
+    assert re.search(r"CPUs=(\d+) Tasks=(\d+)", shown).groups() == (str(cpus * node or tasks), str(tasks)), shown
