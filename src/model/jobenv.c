@@ -342,7 +342,7 @@ void jobenv_add(struct envlist *e, const Pb__JobRecord *job, enum jobenv_for wha
 	if (d) {
 		set_text(e, "SLURM_JOB_NAME", d->name);
 		set_text(e, "SLURM_JOB_ACCOUNT", d->account);
-		set_text(e, "SLURM_JOB_QOS", d->qos);
+		set_text(e, "SLURM_JOB_QOS", d->qos && *d->qos ? d->qos : "normal"); /* as show job says where there are no QOS */
 		add_options(e, job, what);
 	}
 	if (job->alloc)

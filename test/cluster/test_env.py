@@ -12,7 +12,7 @@ spec.loader.exec_module(envcases)
 
 CLUSTER = dict(gpus=4, extra_conf="DefMemPerCPU=100\nTaskPlugin=task/none\n")
 # SLURM_JOB_END_REASON is ours. No accounts without slurmdbd's associations; --hint=multithread leaves a stray 65535 on the reference.
-OURS = r"SLURM_(JOB_ACCOUNT|JOB_QOS|JOB_END_REASON|WORKING_CLUSTER|NTASKS_PER_CORE=65535)"
+OURS = r"SLURM_(JOB_ACCOUNT|JOB_END_REASON|WORKING_CLUSTER|NTASKS_PER_CORE=65535)"
 
 
 def only_common(lines):
