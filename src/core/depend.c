@@ -367,13 +367,23 @@ void depend_changed(struct core *c, struct core_job *j)
 		wake(c, &j->array->waiters);
 }
 
+/* A term as it is shown: that of a whole array, and of aftercorr on an array, as JOB_*. */
+static struct depend_term term_shown(const struct core *c, const struct depend_ref *t)
+{
+	if (t->kind == DEPEND_SINGLETON)
+		return (struct depend_term){ .kind = t->kind };
+	bool task = t->has_task && t->kind != DEPEND_AFTERCORR;
+	return (struct depend_term){ .kind = t->kind, .job_id = t->job_id, .has_task = task, .whole_array = !task && array_find(c, t->job_id), .task = t->task,
+		.delay_sec = t->delay_sec };
+}
+
 char *depend_left(const struct core *c, const struct core_job *j)
 {
 	struct str s = STR_INIT;
 	const struct job_extra *x = j->x;
 	for (uint32_t i = 0; x && i < x->dep_n; i++) {
 		const struct depend_ref *t = &x->dep[i];
-		struct depend_term term = { .kind = t->kind, .job_id = t->kind == DEPEND_SINGLETON ? 0 : t->job_id, .has_task = t->has_task, .task = t->task, .delay_sec = t->delay_sec };
+		struct depend_term term = term_shown(c, t);
 		char buf[96];
 		if (t->state == TERM_MET)
 			continue;
@@ -381,7 +391,6 @@ char *depend_left(const struct core *c, const struct core_job *j)
 		str_add_sep(&s, x->dep_any ? "?" : ",", buf);
 		str_add(&s, t->state == TERM_NEVER ? "(failed)" : "(unfulfilled)");
 	}
-	(void)c;
 	return s.len ? str_take(&s) : xstrdup("");
 }
 
