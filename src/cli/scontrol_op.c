@@ -44,7 +44,8 @@ void scontrol_results(struct scontrol *s, const char *id, const Pb__ResultList *
 		if (!r->code)
 			continue;
 		snprintf(number, sizeof(number), "%u", r->job_id);
-		scontrol_fail(s, "%s for job %s", error_text((int)r->code), id ? id : number);
+		if (r->code != ESLURM_TIME_LIMIT_CHANGE) /* its detail says it all */
+			scontrol_fail(s, "%s for job %s", error_text((int)r->code), id ? id : number);
 		if (after)
 			scontrol_fail(s, "%s%s", after, error_text((int)r->code));
 		if (r->detail && *r->detail && strcmp(r->detail, error_text((int)r->code)))

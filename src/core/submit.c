@@ -424,9 +424,9 @@ static int submit_check(struct core *c, const struct core_event *ev, Pb__JobDesc
 	if (r >= 0)
 		r = check_frequency(c, d, err);
 	if (r >= 0 && d->has_priority && d->priority && !ev->by.oper)
-		r = error_set(err, ESLURM_ACCESS_DENIED, "only operators may set a priority");
+		d->has_priority = false; /* only operators set one: a user's job is queued as any other */
 	if (r >= 0 && d->has_nice && d->nice < 0 && !ev->by.oper)
-		d->nice = 0; /* as the reference: a user's negative nice counts as none */
+		r = error_set(err, ESLURM_INVALID_NICE, "%s", error_text(ESLURM_INVALID_NICE));
 	if (r >= 0)
 		r = submit_defaults(c, d, fx_arena(c), err);
 	if (r >= 0)

@@ -32,6 +32,23 @@ static int set_WORD(struct change *ch, const char *key, const char *v, size_t at
 	return set_TEXT(ch, key, v, at, has);
 }
 
+/* GRES as placement and show job name them: "gpu:1" is "gres/gpu:1". */
+static int set_GRES(struct change *ch, const char *key, const char *v, size_t at, size_t has)
+{
+	struct str s = STR_INIT;
+	char *copy = xstrdup(v), *rest = copy, *one;
+	while ((one = str_next(&rest, ","))) {
+		if (*one) {
+			str_add_sep(&s, ",", str_starts(one, "gres/") ? "" : "gres/");
+			str_add(&s, one);
+		}
+	}
+	int r = set_WORD(ch, key, s.len ? s.data : "", at, has);
+	free(copy);
+	str_fini(&s);
+	return r;
+}
+
 static int set_NUM(struct change *ch, const char *key, const char *v, size_t at, size_t has)
 {
 	unsigned long long n;
@@ -198,9 +215,9 @@ static int set_TIME_LIMIT(struct change *ch, const char *key, const char *v, siz
 	if (timespec_parse_mins(v, &min, NULL) < 0)
 		return bad(ch, key, v, "a time limit");
 	if (sign && (old == TIME_INFINITE || min == TIME_INFINITE))
-		return error_set(ch->err, ESLURM_INVALID_TIME_LIMIT, "Cannot increment/decrement TimeLimit when set to UNLIMITED.");
+		return error_set(ch->err, ESLURM_TIME_LIMIT_CHANGE, "Cannot increment/decrement TimeLimit when set to UNLIMITED.");
 	if (sign == '-' && min >= old)
-		return error_set(ch->err, ESLURM_INVALID_TIME_LIMIT, "TimeLimit decrement larger than current time limit (%u > %u)", min, old);
+		return error_set(ch->err, ESLURM_TIME_LIMIT_CHANGE, "TimeLimit decrement larger than current time limit (%u > %u)", min, old);
 	if (sign)
 		min = sign == '+' ? old + min : old - min;
 	if (!min)
@@ -302,7 +319,7 @@ static int set_NICE(struct change *ch, const char *key, const char *v, size_t at
 	if (str_to_i64(v, -2147483645, 2147483645, &n) < 0)
 		return bad(ch, key, v, "a number");
 	if (n < 0 && !ch->ev->by.oper)
-		n = 0; /* as at submission: a user's negative nice counts as none */
+		return error_set(ch->err, ESLURM_ACCESS_DENIED, "only operators may set a negative nice");
 	ch->d->has_nice = true;
 	ch->d->nice = (int32_t)n;
 	ch->reshape = true;
@@ -372,6 +389,7 @@ static const struct { const char *key; set_fn fn; size_t at, has; enum who who; 
 #define UPDATE_JOB(key, kind, field, who) { key, set_##kind, offsetof(Pb__JobDesc, field), HAS_##kind(field), WHO_##who },
 #define HAS_NUMBER(f) offsetof(Pb__JobDesc, has_##f)
 #define HAS_WORD HAS_TEXT
+#define HAS_GRES HAS_TEXT
 #define HAS_DEPEND HAS_TEXT
 #define HAS_SITE HAS_TEXT
 #define HAS_LICENSES HAS_TEXT

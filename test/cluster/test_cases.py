@@ -76,7 +76,8 @@ def test_case_7_empty_and_unknown_times_of_sacct(cluster, command):
 def test_case_8_unlimited_has_no_more_or_less(cluster):
     job = held(cluster, "-t 0")
     for change in ("+=1", "-=1"):
-        refused(cluster, f"scontrol update job={job} TimeLimit{change}", "Cannot increment/decrement TimeLimit when set to UNLIMITED.")
+        got = refused(cluster, f"scontrol update job={job} TimeLimit{change}")
+        assert got.err == "scontrol: error: Cannot increment/decrement TimeLimit when set to UNLIMITED.\n"
     assert cluster.job(job, "TimeLimit") == "UNLIMITED"
     cluster.run(f"scancel {job}")
 
@@ -253,6 +254,18 @@ def test_case_47_dependencies_on_arrays(cluster):
     cluster.wait("the tasks to follow", lambda: not cluster.out(f"squeue -h -j {by_task}"))
     assert cluster.state(later) == "PENDING" and cluster.job(later, "Reason") == "Dependency"
     cluster.run(f"scancel {later}")
+
+
+def test_case_47_dependencies_as_shown(cluster):
+    array, single = held(cluster, "-a 1-3"), held(cluster, "")
+    shown = lambda job: cluster.out(f"squeue -h -j {job} -o %E").splitlines()
+    for option, text, lines in (("-d afterok:{0}", "afterok:{0}_*(unfulfilled)", 1), ("-d afterok:{0}_2", "afterok:{0}_2(unfulfilled)", 1), ("-d after:{0}+5", "after:{0}_*+5(unfulfilled)", 1),
+                                ("-d afterany:{0}?afternotok:{1}", "afterany:{0}_*(unfulfilled)?afternotok:{1}(unfulfilled)", 1), ("-d aftercorr:{0}", "aftercorr:{0}_*(unfulfilled)", 1),
+                                ("-a 1-2 -d aftercorr:{1}", "aftercorr:{1}(unfulfilled)", 2), ("-a 1-2 -d aftercorr:{0}", "aftercorr:{0}_*(unfulfilled)", 2)):
+        job = cluster.submit(f"-o /dev/null {option.format(array, single)} --wrap true")
+        assert shown(job) == [text.format(array, single)] * lines, option
+        cluster.run(f"scancel {job}")
+    cluster.run(f"scancel {array} {single}")
 
 
 def test_case_49_an_id_that_never_was(cluster):
