@@ -320,7 +320,7 @@ def test_case_55_wait_exits_with_the_highest_status(cluster):
 
 # What the reference prints for a running job with a limit and for a held one without; a pattern where it moves.
 LETTERS = {
-    "a": (r"\(null\)", r"\(null\)"), "A": (r"{id}", r"{id}"), "b": ("N/A", "N/A"), "B": ("node-1", "n/a"), "c": ("1", "1"), "C": ("1", "1"), "d": ("0", "0"), "D": ("1", "1"),
+    "a": (r"(?:root|\(null\))", r"(?:root|\(null\))"), "A": (r"{id}", r"{id}"), "b": ("N/A", "N/A"), "B": ("node-1", "n/a"), "c": ("1", "1"), "C": ("1", "1"), "d": ("0", "0"), "D": ("1", "1"),
     "e": (r"\d{{4}}-\d\d-\d\dT\S+", "N/A"), "E": (r"\(null\)", r"\(null\)"), "f": (r"\(null\)", r"\(null\)"), "F": ("{id}", "{id}"), "g": (r"\w+", r"\w+"), "G": (r"\d+", r"\d+"),
     "h": ("NO", "NO"), "H": (r"\*", r"\*"), "i": ("{id}", "{id}"), "I": (r"\*", r"\*"), "j": ("wrap", "wrap"), "J": (r"\*", r"\*"), "k": (r"\(null\)", r"\(null\)"), "K": ("N/A", "N/A"),
     "l": ("10:00", "UNLIMITED"), "L": (r"(?:9:\d\d|10:00)", "UNLIMITED"), "m": ("2000M", "2000M"), "M": (r"0:\d\d", "0:00"), "n": ("node-1", ""), "N": ("node-1", ""), "o": (r"\(null\)", r"\(null\)"),
