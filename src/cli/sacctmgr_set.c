@@ -103,6 +103,38 @@ static int qos_names_check(const struct sacctmgr *s, const char *text)
 	return rc;
 }
 
+/* Do those that it may preempt lead back to it? */
+static bool preempt_loops(const struct sacctmgr *s, const Pb__QosRecord *q)
+{
+	size_t n = s->all->n_qos;
+	bool *reached = xcalloc(n + 1, sizeof *reached), more = true, loops = false;
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < n; i++)
+			for (size_t k = 0; (s->all->qos[i] == q || reached[i]) && k < s->all->qos[i]->n_preempt; k++)
+				for (size_t to = 0; to < n; to++)
+					if (!reached[to] && str_eq_nocase(s->all->qos[i]->preempt[k], s->all->qos[to]->name))
+						reached[to] = more = true;
+	}
+	for (size_t i = 0; i < n; i++)
+		loops = loops || (reached[i] && s->all->qos[i] == q);
+	free(reached);
+	return loops;
+}
+
+static int set_preempt(struct sacctmgr *s, Pb__QosRecord *q, const struct pair *p)
+{
+	int rc = qos_names_check(s, p->value);
+	if (rc)
+		return rc;
+	strings_set(&q->preempt, &q->n_preempt, p->value, p->op);
+	if (!preempt_loops(s, q))
+		return 0;
+	log_error("QOS Preemption loop detected");
+	fprintf(stderr, " Error with request: QOS Preemption loop detected\n");
+	return -EINVAL;
+}
+
 static bool set_one_limit(struct limit_list *l, const struct pair *p, bool qos, int *rc)
 {
 	const char *tres;
@@ -197,10 +229,9 @@ bool set_qos(struct sacctmgr *s, Pb__QosRecord *q, const struct pair *p, int *rc
 		*rc = set_preempt_mode(q, p);
 	else if (word_is(k, "PreemptExemptTime", 8))
 		*rc = set_exempt(q, v);
-	else if (word_is(k, "Preempt", 3)) {
-		if (!(*rc = qos_names_check(s, v)))
-			strings_set(&q->preempt, &q->n_preempt, v, p->op);
-	} else if (word_is(k, "Priority", 3))
+	else if (word_is(k, "Preempt", 3))
+		*rc = set_preempt(s, q, p);
+	else if (word_is(k, "Priority", 3))
 		*rc = set_number("Priority", v, &q->has_priority, &q->priority);
 	else if (word_is(k, "UsageFactor", 6) || word_is(k, "UsageThreshold", 6) || word_is(k, "LimitFactor", 6))
 		*rc = not_yet(k);

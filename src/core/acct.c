@@ -228,6 +228,43 @@ static void assoc_add(struct core *c, struct acct *a, const Pb__AssocRecord *m)
 	tres_note(c, a, m->limit, m->n_limit);
 }
 
+static bool leads_to(struct core *c, const struct acct *a, struct acct_qos *from, const struct acct_qos *to)
+{
+	if (from == to)
+		return true;
+	from->seen = true;
+	for (size_t i = 0; i < from->m->n_preempt; i++) {
+		struct acct_qos *next = qos_of(a, lower_atom(c, from->m->preempt[i]));
+		if (next && !next->seen && leads_to(c, a, next, to))
+			return true;
+	}
+	return false;
+}
+
+/* Jobs of QOS that may preempt each other, or their own, would do so for ever: a name that closes such a circle is left out. */
+static void preempt_cut_circles(struct core *c, struct acct *a)
+{
+	size_t *named = xcalloc(a->m->n_qos + 1, sizeof *named);
+	for (size_t i = 0; i < a->m->n_qos; i++) {
+		named[i] = a->m->qos[i]->n_preempt;
+		a->m->qos[i]->n_preempt = 0;
+	}
+	for (size_t i = 0; i < a->m->n_qos; i++) {
+		Pb__QosRecord *m = a->m->qos[i];
+		for (size_t k = 0; k < named[i]; k++) {
+			struct acct_qos *q, *tmp, *victim = qos_of(a, lower_atom(c, m->preempt[k])), *own = qos_of(a, lower_atom(c, m->name));
+			HASH_ITER(hh, a->qos, q, tmp)
+				q->seen = false;
+			if (victim && leads_to(c, a, victim, own)) {
+				fx_log(c, LOG_L_ERROR, "QOS %s may not preempt %s, which may preempt it, or those that may: that is left out", m->name, m->preempt[k]);
+				free(m->preempt[k]);
+			} else
+				m->preempt[m->n_preempt++] = m->preempt[k];
+		}
+	}
+	free(named);
+}
+
 static struct acct *acct_make(struct core *c, const Pb__AcctSnapshot *m)
 {
 	struct acct *a = xcalloc(1, sizeof *a);
@@ -235,6 +272,7 @@ static struct acct *acct_make(struct core *c, const Pb__AcctSnapshot *m)
 	a->m = (Pb__AcctSnapshot *)message_copy(&m->base);
 	for (size_t i = 0; i < a->m->n_qos; i++)
 		qos_add(c, a, a->m->qos[i]);
+	preempt_cut_circles(c, a);
 	for (size_t i = 0; i < a->m->n_assoc; i++)
 		assoc_add(c, a, a->m->assoc[i]);
 	HASH_ITER(hh, a->assoc, s, tmp) {

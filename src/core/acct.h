@@ -17,6 +17,7 @@ struct acct_qos {
 	const Pb__QosRecord *m;
 	struct acct_tally all;
 	struct acct_one *users, *accounts;
+	bool seen;                  /* by leads_to */
 };
 struct acct_key { uint32_t account, user, part; }; /* atoms; 0: none */
 struct acct_assoc {

@@ -163,8 +163,8 @@ static bool in_the_way(const struct core *c, const struct acct_limit *l, const s
 	uint32_t i = l->m->tres ? tres_at(c, l->m->tres) : 0;
 	uint64_t bound = l->m->value;
 	bool shared = l->row->scope == LIMIT_PER_GROUP || l->row->scope == LIMIT_PER_USER || l->row->scope == LIMIT_PER_ACCOUNT;
-	if (l->m->tres && i == c->acct->tres_n)
-		return false;
+	if (l->m->tres ? i == c->acct->tres_n : l->row->what == LIMIT_OF_TRES || l->row->what == LIMIT_OF_RUNMINS)
+		return false; /* of a resource that is not counted, or of none */
 	*ret = (struct acct_hit){ .by = *l, .reason = reason_of(l) };
 	switch (l->row->what) {
 	case LIMIT_OF_JOBS: ret->used = l->t->jobs; ret->want = w->jobs; break;
@@ -268,7 +268,7 @@ static bool counts_for(const struct acct_limit *l, const struct core_job *of, co
 	bool in = j->qos == l->qos;
 	for (uint32_t i = 0; !in && i < j->shape->part_n; i++)
 		in = j->shape->part[i] && j->shape->part[i]->qos == l->qos;
-	return in && (l->row->scope != LIMIT_PER_USER || j->user == of->user) && (l->row->scope != LIMIT_PER_ACCOUNT || j->assoc->key.account == of->assoc->key.account);
+	return in && (l->row->scope != LIMIT_PER_USER || j->user == of->user) && (l->row->scope != LIMIT_PER_ACCOUNT || (of->assoc && j->assoc->key.account == of->assoc->key.account));
 }
 
 static uint64_t submitted(const struct core *c, const struct acct_limit *l, const struct core_job *of)
@@ -315,7 +315,7 @@ uint32_t acct_default_minutes(struct core *c, uint32_t user, const Pb__JobDesc *
 	uint32_t least = 0;
 	for (uint32_t i = 0; i < n; i++)
 		if (l[i].m->kind == LIMIT_MAX_WALL && (!least || l[i].m->value < least))
-			least = (uint32_t)l[i].m->value;
+			least = l[i].m->value < TIME_INFINITE ? (uint32_t)l[i].m->value : TIME_INFINITE;
 	return least;
 }
 

@@ -7,7 +7,7 @@
 
 static void check_node(const struct core *c, const struct core_node *n)
 {
-	uint32_t cpus = 0, completing = 0, whole = 0, owners = 0, over = 0, gres[GRES_MAX] = { 0 }, yield = 0, alone = 0;
+	uint32_t cpus = 0, completing = 0, whole = 0, owners = 0, over = 0, gres[GRES_MAX] = { 0 }, stopped = 0, alone = 0;
 	uint64_t mem = 0, *used = xcalloc(n->cpu_words + n->dev_words + 1, sizeof *used);
 	for (size_t i = 0; i < n->held_n; i++) {
 		const struct core_job *j = n->held[i].job;
@@ -27,8 +27,10 @@ static void check_node(const struct core *c, const struct core_node *n)
 		mem += o->mem;
 		owners += j->alloc->user_only || j->alloc->mcs;
 		over += j->alloc->over;
-		yield += j->yields;
-		alone += j->alloc->exclusive && !j->yields;
+		/* so that others use its CPUs; or by an operator, and those that it stands on go on meanwhile */
+		bool stands_by = j->yields || (j->alloc->over && j->state == PB__JOB_STATE__SUSPENDED);
+		stopped += stands_by;
+		alone += j->alloc->exclusive && !stands_by;
 		completing += o->state == ON_CLEANING;
 		whole += j->alloc->exclusive;
 		for (uint32_t g = 0; g < n->gres_n; g++)
@@ -43,7 +45,7 @@ static void check_node(const struct core *c, const struct core_node *n)
 	}
 	assert(cpus == n->cpus_used && (cpus <= n->cap || n->whole) && owners == n->owners);
 	assert(mem == n->mem_used && (!c->params.select_memory || mem <= n->mem));
-	assert(completing == n->completing && whole == n->whole && over == n->over && (!alone || n->held_n - yield == 1));
+	assert(completing == n->completing && whole == n->whole && over == n->over && (!alone || n->held_n - stopped == 1));
 	assert(!memcmp(used, n->used, (n->cpu_words + n->dev_words) * sizeof *used));
 	for (uint32_t g = 0; g < n->gres_n; g++)
 		assert(gres[g] == n->gres[g].used && gres[g] <= n->gres[g].count);
