@@ -27,10 +27,8 @@ static void check_node(const struct core *c, const struct core_node *n)
 		mem += o->mem;
 		owners += j->alloc->user_only || j->alloc->mcs;
 		over += j->alloc->over;
-		/* so that others use its CPUs; or by an operator, and those that it stands on go on meanwhile */
-		bool stands_by = j->yields || (j->alloc->over && j->state == PB__JOB_STATE__SUSPENDED);
-		stopped += stands_by;
-		alone += j->alloc->exclusive && !stands_by;
+		stopped += gang_stands_by(j);
+		alone += j->alloc->exclusive && !gang_stands_by(j);
 		completing += o->state == ON_CLEANING;
 		whole += j->alloc->exclusive;
 		for (uint32_t g = 0; g < n->gres_n; g++)

@@ -39,6 +39,8 @@ static bool managed(const struct core_job *j)
 /* Something of it may still use its CPUs. */
 static bool busy(const struct core_job *j) { return !j->yields && ((j->flags & (JOBF_COMPLETING | JOBF_CONFIGURING)) || j->state == PB__JOB_STATE__RUNNING); }
 
+bool gang_stands_by(const struct core_job *j) { return j->yields || (j->alloc->over && j->state == PB__JOB_STATE__SUSPENDED); }
+
 static uint32_t tier_of(const struct core *c, const struct core_job *j) { return j->part < c->part_n ? c->part[j->part]->tier : 0; }
 
 static bool goes_first(const struct core *c, const struct core_job *a, const struct core_job *b)

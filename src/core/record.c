@@ -489,7 +489,7 @@ static bool taken_by_others(const struct core_node *n, const struct core_job *j,
 	for (size_t i = 0; i < n->held_n; i++) {
 		const struct core_job *h = n->held[i].job;
 		const uint64_t *x = h->alloc->words + h->alloc->on[n->held[i].at].bits;
-		if (piled && (h->yields || j->yields))
+		if (piled && (gang_stands_by(h) || j->yields))
 			continue;
 		if (h->alloc->exclusive || j->alloc->exclusive)
 			return true;

@@ -837,6 +837,7 @@ void gang_tick(struct core *c);
 const struct core_job *gang_first(const struct core *c, const struct core_job *j); /* one that uses its CPUs now; NULL: nobody does */
 void gang_check(const struct core *c);
 bool gang_can_run(const struct core *c, const struct core_job *j); /* nobody uses its CPUs? */
+bool gang_stands_by(const struct core_job *j);  /* has nodes, and is stopped while others use its CPUs: it yields, or an operator suspends it and those below go on */
 
 /* life.c */
 uint32_t run_of(const struct core_job *j);                     /* restarts of the run its nodes know */
