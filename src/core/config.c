@@ -23,28 +23,31 @@ struct core_part *part_default(const struct core *c)
 	return NULL;
 }
 
-static const char *keep_str(const char *s) { return s ? xstrdup(s) : NULL; }
+/* Texts of the parameters that outlive the configuration they came from. */
+static const size_t texts[] = {
+	offsetof(struct core_params, cluster), offsetof(struct core_params, gres_types), offsetof(struct core_params, tres_extra), offsetof(struct core_params, licenses),
+	offsetof(struct core_params, requeue_exit), offsetof(struct core_params, requeue_exit_hold), offsetof(struct core_params, mcs_groups),
+};
+
+static char **text_at(struct core_params *p, size_t i) { return (char **)(void *)((char *)p + texts[i]); }
+
+void params_free(struct core_params *p)
+{
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		free(*text_at(p, i));
+	free((void *)p->zone.change);
+}
 
 static void params_load(struct core *c, const struct core_params *p)
 {
 	struct core_params old = c->params;
 	c->params = *p;
-	c->params.cluster = keep_str(p->cluster);
-	c->params.gres_types = keep_str(p->gres_types);
-	c->params.tres_extra = keep_str(p->tres_extra);
-	c->params.licenses = keep_str(p->licenses);
-	c->params.requeue_exit = keep_str(p->requeue_exit);
-	c->params.requeue_exit_hold = keep_str(p->requeue_exit_hold);
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		*text_at(&c->params, i) = *text_at(&c->params, i) ? xstrdup(*text_at(&c->params, i)) : NULL;
 	c->params.weight_tres = NULL; /* read by prio_config */
 	c->gpu = atom_get(c, "gpu");
 	c->params.zone.change = p->zone.n ? xmemdup(p->zone.change, p->zone.n * sizeof *p->zone.change) : NULL;
-	free((void *)old.zone.change);
-	free((char *)old.cluster);
-	free((char *)old.gres_types);
-	free((char *)old.tres_extra);
-	free((char *)old.licenses);
-	free((char *)old.requeue_exit);
-	free((char *)old.requeue_exit_hold);
+	params_free(&old);
 	license_config(c, p->licenses);
 	prio_config(c, p->weight_tres);
 	if (!c->configured && p->first_job_id > c->next_id)

@@ -90,6 +90,7 @@ void core_destroy(struct core *c)
 	parts_free(c);
 	topologies_free(c);
 	acct_free(c->acct);
+	params_free(&c->params);
 	struct bitset *set[] = { c->up, c->roomy, c->idle, c->promised, c->scratch, c->scratch2, c->gained };
 	for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
 		bitset_destroy(set[i]);
@@ -97,7 +98,7 @@ void core_destroy(struct core *c)
 	future_free(c->future);
 	hostlist_fini(&c->answering);
 	effects_destroy(c->scratch_fx);
-	void *mem[] = { c->atom_of, c->node, c->weight_order, c->heap, c->unpromised, (void *)c->promises, c->sweep, c->change, c->gain, c->seen, c->timer, (void *)c->params.cluster, (void *)c->params.gres_types, (void *)c->params.tres_extra, (void *)c->params.licenses, (void *)c->params.requeue_exit, (void *)c->params.requeue_exit_hold, c->lic, (void *)c->lic_promise, (void *)c->lic_holder, (void *)c->params.zone.change, c };
+	void *mem[] = { c->atom_of, c->node, c->weight_order, c->heap, c->unpromised, (void *)c->promises, c->sweep, c->change, c->gain, c->seen, c->timer, c->lic, (void *)c->lic_promise, (void *)c->lic_holder, c };
 	for (size_t i = 0; i < sizeof mem / sizeof mem[0]; i++)
 		free(mem[i]);
 }

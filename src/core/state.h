@@ -623,6 +623,7 @@ void shapes_follow_parts(struct core *c);
 int shape_make(struct core *c, const Pb__JobDesc *d, uint32_t uid, uint32_t part_mask, struct shape **ret, struct error *err);
 void shape_free_all(struct core *c);
 void parts_free(struct core *c);
+void params_free(struct core_params *p);                       /* what it keeps of its own */
 void step_waits_free(struct core *c);
 void shape_unref(struct core *c, struct shape *s);
 void shape_refresh(struct core *c, struct shape *s);
