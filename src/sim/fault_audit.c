@@ -375,8 +375,25 @@ static bool usable(struct sim *s, uint32_t node)
 	return yes;
 }
 
-/* Would there be room for it at time t, were there only the jobs that run, without those of `not`? Less is asked than the core asks. */
-static bool room_at(struct sim *s, const struct waiting *w, uint64_t t, const uint32_t *not, size_t n_not)
+/* Nodes on which a start is planned of one that comes before it and waits for more than room (licenses): it is not among the waiting, and goes first all the same. */
+static uint32_t kept_for_others(struct sim *s, const struct waiting *w)
+{
+	uint32_t nodes = 0;
+	for (uint64_t cur = 0;;) {
+		const struct core_job *j = core_job_next(s->core, &cur);
+		struct waiting o;
+		Pb__JobVolatile v;
+		if (!j)
+			return nodes;
+		if (core_job_is_finished(j) || core_job_is_running(j) || waiting_of(s, j, &o) || !before(&o, w))
+			continue;
+		core_job_volatile(s->core, j, &v);
+		nodes |= v.has_est_start && v.sched_nodes ? nodes_of(s, v.sched_nodes) : 0;
+	}
+}
+
+/* Would there be room for it at time t, were there only the jobs that run, without those of `not`, and not on nodes of `kept`? Less is asked than the core asks. */
+static bool room_at(struct sim *s, const struct waiting *w, uint64_t t, const uint32_t *not, size_t n_not, uint32_t kept)
 {
 	uint32_t cpus[NODES], mem[NODES], gpus[NODES], count = 0, sum = 0;
 	for (uint32_t n = 0; n < NODES; n++) {
@@ -403,7 +420,7 @@ static bool room_at(struct sim *s, const struct waiting *w, uint64_t t, const ui
 			pb__job_record__free_unpacked(r, NULL);
 	}
 	for (uint32_t n = 0; n < NODES; n++) {
-		bool fits = usable(s, n) && (!w->top || n < NODES / 2) && (!w->whole || cpus[n] == CPUS) && mem[n] >= w->mem && gpus[n] >= w->gpus;
+		bool fits = usable(s, n) && !(kept & 1u << n) && (!w->top || n < NODES / 2) && (!w->whole || cpus[n] == CPUS) && mem[n] >= w->mem && gpus[n] >= w->gpus;
 		cpus[n] = fits ? cpus[n] : 0;
 		count += cpus[n] > 0;
 	}
@@ -478,7 +495,7 @@ static void first_has_room(struct sim *s, const struct waiting *first, const uin
 			passed[passes++] = started[i];
 	}
 	uint64_t late = p->start + s->params.bf_resolution_sec;
-	if (passes && room_at(s, first, late, passed, passes) && !room_at(s, first, late, NULL, 0))
+	if (passes && room_at(s, first, late, passed, passes, kept_for_others(s, first)) && !room_at(s, first, late, NULL, 0, 0))
 		wrong(s, "a job that comes first is put off by one that came after it", first->id, passed[0]);
 }
 
@@ -501,7 +518,7 @@ static void plan_stays(struct sim *s, const struct waiting *all, size_t n, const
 	}
 	uint64_t late = was->start + 1 + s->params.bf_resolution_sec;
 	bool planned = planned_of(s, core_job_find(s->core, w->id), &now);
-	if ((!planned || now.start > late) && room_at(s, w, late, started, n_started))
+	if ((!planned || now.start > late) && room_at(s, w, late, started, n_started, kept_for_others(s, w)))
 		wrong(s, planned ? "a planned start is put off by one that comes after it" : "the start of one that comes after it took a job's planned start", w->id, started[0]);
 }
 
