@@ -187,6 +187,7 @@ enum core_effect_type {
 	FX_TERMINATE,       /* D_TERMINATE `msg` (TerminateReq) to `nodes` */
 	FX_SUSPEND,         /* D_SUSPEND `msg` */
 	FX_REBOOT,          /* D_REBOOT `msg` (RebootReq) to `nodes` */
+	FX_MEMORY,          /* less memory for a running job: D_JOB_MEM `msg` (JobMemReq) */
 	FX_NOTIFY,          /* text to the job's stderr: D_NOTIFY `msg` */
 	FX_ACCOUNT_JOB,     /* job_id as it is now -> slurmdbd; requeued: this attempt is over */
 	FX_ACCOUNT_STEP,    /* msg: StepRecord */

@@ -372,6 +372,20 @@ void node_release(struct core *c, struct core_job *j, uint32_t at)
 		sched_gained(c, n->index);
 }
 
+void node_mem_less(struct core *c, struct core_job *j, uint32_t at, uint64_t mem)
+{
+	struct alloc_on *o = &j->alloc->on[at];
+	struct core_node *n = c->node[o->node];
+	if (o->state == ON_FREE || o->mem <= mem)
+		return;
+	n->mem_used -= o->mem - mem;
+	o->mem = mem;
+	est_gained(c, n);
+	node_refresh(c, n);
+	if (bitset_has(c->up, n->index))
+		sched_gained(c, n->index);
+}
+
 void node_try(struct core *c, struct core_job *j, uint32_t at, bool take)
 {
 	struct alloc_on *o = &j->alloc->on[at];

@@ -595,6 +595,7 @@ void node_destroy(struct core_node *n);
 void node_spec_cores(const struct core_node *n, uint32_t cores, uint64_t *words);  /* adds the CPUs that the system keeps when it keeps so many cores */
 void node_spare_used(struct core_node *n, const uint64_t *words); /* CPUs that jobs have are not kept for the system, whatever the configuration now says */
 void node_refresh(struct core *c, struct core_node *n);        /* bitsets after any change of state or room */
+void node_mem_less(struct core *c, struct core_job *j, uint32_t at, uint64_t mem); /* of what a job holds there: MB */
 void node_hold(struct core *c, struct core_job *j, uint32_t at);     /* takes what alloc->on[at] says */
 void node_release(struct core *c, struct core_job *j, uint32_t at);
 bool node_has_released(const struct core_node *n, const struct core_job *j); /* the present run of it */

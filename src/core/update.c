@@ -7,7 +7,7 @@
 #include "core/reserve.h"
 
 enum who { WHO_PEND, WHO_ANY, WHO_OPER };
-struct change { struct core *c; struct core_job *j; const struct core_event *ev; Pb__JobDesc *d; bool reshape, depend, licenses, has_site, accrue; int32_t site; struct error *err; uint32_t throttle; bool has_throttle, now; };
+struct change { struct core *c; struct core_job *j; const struct core_event *ev; Pb__JobDesc *d; bool reshape, depend, licenses, has_site, accrue; int32_t site; struct error *err; uint32_t throttle; bool has_throttle, now; uint64_t mem_less; };
 typedef int (*set_fn)(struct change *ch, const char *key, const char *v, size_t at, size_t has);
 
 static int bad(struct change *ch, const char *key, const char *v, const char *want)
@@ -90,16 +90,49 @@ static int set_MEM(struct change *ch, const char *key, const char *v, size_t at,
 	return 0;
 }
 
+/* Of a job that has started: no more than it has where it has most. */
 static int set_MEM_NODE(struct change *ch, const char *key, const char *v, size_t at, size_t has)
 {
+	const struct alloc *a = ch->j->alloc;
+	uint64_t most = 0;
 	ch->d->has_mem_per_cpu = false;
-	return set_MEM(ch, key, v, at, has);
+	int r = set_MEM(ch, key, v, at, has);
+	if (r < 0 || ch->j->state == PB__JOB_STATE__PENDING)
+		return r;
+	for (uint32_t i = 0; a && i < a->n; i++)
+		most = a->on[i].mem > most ? a->on[i].mem : most;
+	ch->mem_less = ch->d->mem_per_node;
+	if (!ch->mem_less || ch->mem_less > most)
+		return error_set(ch->err, ESLURM_INVALID_TASK_MEMORY, "job %u has started: it may be given less memory than the %llu MB it has on a node, not more", ch->j->id, (unsigned long long)most);
+	return 0;
 }
 
 static int set_MEM_CPU(struct change *ch, const char *key, const char *v, size_t at, size_t has)
 {
+	if (ch->j->state != PB__JOB_STATE__PENDING)
+		return error_set(ch->err, ESLURM_INVALID_TASK_MEMORY, "job %u has started: MinMemoryNode gives it less memory", ch->j->id);
 	ch->d->has_mem_per_node = false;
 	return set_MEM(ch, key, v, at, has);
+}
+
+/* Told to the nodes too, whose cgroups hold it to that. Steps that run keep what their records say. */
+static void mem_apply(struct core *c, struct core_job *j, uint64_t mem)
+{
+	struct arena *a = fx_arena(c);
+	Pb__JobMemReq *m = arena_alloc(a, sizeof *m);
+	if (!mem || !j->alloc)
+		return;
+	acct_uncount(c, j);
+	for (uint32_t i = 0; i < j->alloc->n; i++)
+		node_mem_less(c, j, i, mem);
+	acct_count(c, j);
+	pb__job_mem_req__init(m);
+	m->job_id = j->id;
+	m->restarts = j->restarts;
+	m->mem = mem;
+	char *nodes = job_nodes_text(c, j);
+	fx_to_nodes(c, FX_MEMORY, j->id, nodes, m);
+	free(nodes);
 }
 
 static int set_YES(struct change *ch, const char *key, const char *v, size_t at, size_t has)
@@ -525,6 +558,7 @@ static int update_one(struct core *c, struct core_job *j, const struct core_even
 	if (r >= 0) {
 		if (ch.has_site)
 			j->site = ch.site;
+		mem_apply(c, j, ch.mem_less);
 		if (ch.now)
 			priority_apply(c, &ch);
 		if (ch.accrue)

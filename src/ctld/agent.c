@@ -85,7 +85,8 @@ struct agent {
 /* ... and does it go to many nodes through their slurmds? Not what may end a slurmd before it has handed it on. */
 static const struct order_kind { enum core_effect_type fx; enum rpc rpc; unsigned tries; int timeout_ms; bool tree; } order_kinds[] = {
 	{ FX_LAUNCH_BATCH, RPC_D_BATCH, 5, 10000, false }, { FX_SIGNAL, RPC_D_SIGNAL, 4, 10000, true }, { FX_TERMINATE, RPC_D_TERMINATE, 100, 10000, true },
-	{ FX_SUSPEND, RPC_D_SUSPEND, 4, 10000, true }, { FX_NOTIFY, RPC_D_NOTIFY, 3, 10000, true }, { FX_REBOOT, RPC_D_REBOOT, 3, 10000, false },
+	{ FX_SUSPEND, RPC_D_SUSPEND, 4, 10000, true }, { FX_NOTIFY, RPC_D_NOTIFY, 3, 10000, true }, { FX_MEMORY, RPC_D_JOB_MEM, 100, 10000, true },
+	{ FX_REBOOT, RPC_D_REBOOT, 3, 10000, false },
 	{ FX_PROLOG, RPC_D_PROLOG, 100, 10000, true }, { FX_LOG, RPC_D_RECONFIG, 3, 5000, true }, { FX_LOG, RPC_D_SHUTDOWN, 1, 3000, false },
 };
 

@@ -266,7 +266,7 @@ static void fx_timer(struct turns *t, const struct core_effect *e)
 static void (*const effect_fn[])(struct turns *, const struct core_effect *) = {
 	[FX_REPLY] = fx_reply, [FX_PERSIST_JOB] = fx_persist_job, [FX_REMOVE_JOB] = fx_persist_job, [FX_PERSIST_NODE] = fx_persist_node,
 	[FX_PERSIST_RESV] = fx_persist_resv, [FX_REMOVE_RESV] = fx_persist_resv, [FX_PERSIST_NEXT_ID] = fx_next_id, [FX_LAUNCH_BATCH] = fx_launch, [FX_ALLOCATED] = fx_allocated, [FX_ENDED] = fx_ended,
-	[FX_SIGNAL] = fx_tell, [FX_TERMINATE] = fx_tell, [FX_SUSPEND] = fx_tell, [FX_NOTIFY] = fx_tell, [FX_REBOOT] = fx_tell, [FX_ACCOUNT_JOB] = fx_account,
+	[FX_SIGNAL] = fx_tell, [FX_TERMINATE] = fx_tell, [FX_SUSPEND] = fx_tell, [FX_NOTIFY] = fx_tell, [FX_MEMORY] = fx_tell, [FX_REBOOT] = fx_tell, [FX_ACCOUNT_JOB] = fx_account,
 	[FX_ACCOUNT_STEP] = fx_account, [FX_TIMER] = fx_timer, [FX_PLAN_MORE] = fx_plan_more, [FX_LOG] = fx_log, [FX_MAIL] = fx_mail,
 	[FX_SCRIPT] = fx_script, [FX_PROLOG] = fx_prolog,
 };

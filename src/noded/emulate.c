@@ -442,7 +442,7 @@ static void e_shutdown(struct emu_node *node, struct wire_req *req)
 
 static const struct { enum rpc rpc; void (*run)(struct emu_node *, struct wire_req *); } handlers[] = {
 	{ RPC_D_PING, e_ping }, { RPC_D_BATCH, e_batch }, { RPC_D_SIGNAL, e_signal }, { RPC_D_TERMINATE, e_terminate },
-	{ RPC_D_PROLOG, e_prolog }, { RPC_D_SUSPEND, e_suspend }, { RPC_D_NOTIFY, e_nothing }, { RPC_D_RECONFIG, e_reconfig }, { RPC_D_SHUTDOWN, e_shutdown },
+	{ RPC_D_PROLOG, e_prolog }, { RPC_D_SUSPEND, e_suspend }, { RPC_D_NOTIFY, e_nothing }, { RPC_D_JOB_MEM, e_nothing }, { RPC_D_RECONFIG, e_reconfig }, { RPC_D_SHUTDOWN, e_shutdown },
 	{ RPC_D_LAUNCH, e_launch }, { RPC_D_RELAY, e_relay },
 };
 

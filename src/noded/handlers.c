@@ -161,6 +161,19 @@ static void h_suspend(struct noded *n, struct wire_req *req)
 	order_job(n, req, m->job_id, NULL, &order);
 }
 
+static void h_job_mem(struct noded *n, struct wire_req *req)
+{
+	const Pb__JobMemReq *m = (const Pb__JobMemReq *)wire_req_msg(req);
+	Pb__StepdOrder order = PB__STEPD_ORDER__INIT;
+	order.kind = PB__STEPD_ORDER__KIND__MEMORY;
+	order.has_mem = true;
+	order.mem = m->mem;
+	for (struct node_step *st = n->steps; st; st = st->next)
+		if (st->job_id == m->job_id && !steps_is_later(st, true, m->restarts))
+			steps_order(st, &order);
+	handlers_reply(req, 0, NULL);
+}
+
 static void h_notify(struct noded *n, struct wire_req *req)
 {
 	const Pb__NotifyReq *m = (const Pb__NotifyReq *)wire_req_msg(req);
@@ -281,7 +294,7 @@ static void h_relay(struct noded *n, struct wire_req *req) { relay_take(&n->rela
 
 static const struct { enum rpc rpc; void (*run)(struct noded *, struct wire_req *); } handlers[] = {
 	{ RPC_D_PING, h_ping }, { RPC_D_BATCH, h_launch }, { RPC_D_LAUNCH, h_launch }, { RPC_D_SIGNAL, h_signal },
-	{ RPC_D_TERMINATE, h_terminate }, { RPC_D_PROLOG, h_launch }, { RPC_D_SUSPEND, h_suspend }, { RPC_D_NOTIFY, h_notify }, { RPC_D_REBOOT, h_reboot },
+	{ RPC_D_TERMINATE, h_terminate }, { RPC_D_PROLOG, h_launch }, { RPC_D_SUSPEND, h_suspend }, { RPC_D_NOTIFY, h_notify }, { RPC_D_JOB_MEM, h_job_mem }, { RPC_D_REBOOT, h_reboot },
 	{ RPC_D_ATTACH, h_attach }, { RPC_D_STAT, stat_start }, { RPC_D_RECONFIG, h_reconfig }, { RPC_D_LOG_SET, h_log_set }, { RPC_D_INFO, h_info }, { RPC_D_SHUTDOWN, h_shutdown }, { RPC_D_RELAY, h_relay },
 };
 

@@ -22,17 +22,20 @@
 
 /* --- shares --------------------------------------------------------------------------------------- */
 
+static uint64_t less;          /* MB to which the job was limited while it ran; 0: it was not */
+
 /* MB of the job here; 0: no limit was given. */
 static uint64_t job_mem(const struct step *s)
 {
 	const Pb__NodeAlloc *part = step_job_part(s);
-	return part ? part->mem : s->here && s->here->has_job_mem ? s->here->job_mem : 0;
+	uint64_t mem = part ? part->mem : s->here && s->here->has_job_mem ? s->here->job_mem : 0;
+	return less && mem > less ? less : mem;
 }
 
 static uint64_t step_mem(const struct step *s)
 {
 	uint64_t job = job_mem(s), mine = s->here && !s->batch ? s->here->mem : job;
-	return mine ? mine : job;
+	return mine && mine < job ? mine : job ? job : mine;
 }
 
 static double percent(const struct step *s, const char *key, double fallback)
@@ -104,6 +107,19 @@ static void memory_set(struct step *s, const char *job)
 	if ((d && d->has_oom_kill_step) ? d->oom_kill_step : param && strcasestr(param, "OOMKillStep"))
 		(void)contain_write(s->cgroup, "memory.oom.group", "1");
 	s->task_groups = contain_write(s->cgroup, "cgroup.subtree_control", "+memory") == 0;
+}
+
+void contain_mem_less(struct step *s, uint64_t mb)
+{
+	char *job = s->cgroup ? xstrdup(s->cgroup) : NULL;
+	less = mb && (!less || mb < less) ? mb : less;
+	if (job && s->mem_limit) {
+		*strrchr(job, '/') = 0;
+		(void)memory_limit(s, job, job_mem(s));
+		s->mem_limit = memory_limit(s, s->cgroup, step_mem(s));
+	}
+	log_info("the job's memory is %" PRIu64 " MB from now on", job_mem(s));
+	free(job);
 }
 
 /* --- CPUs ------------------------------------------------------------------------------------------------ */

@@ -10,6 +10,8 @@
 struct step;
 /* CPUs and memory of the job's and the step's cgroup. `job`: path of the job's. */
 void contain_limit(struct step *s, const char *job);
+/* The job has been given less memory (MB) while it runs: its limits follow. */
+void contain_mem_less(struct step *s, uint64_t mb);
 /* The eBPF filter that hides the node's devices the step was not given (ConstrainDevices). */
 void contain_devices(struct step *s);
 /* Is memory to be watched, since no controller does? */

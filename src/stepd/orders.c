@@ -15,6 +15,7 @@
 #include "stepd/attach.h"
 #include "stepd/cancel.h"
 #include "stepd/contain.h"
+#include "stepd/contain_limit.h"
 #include "stepd/endreason.h"
 #include "stepd/done.h"
 #include "stepd/extern.h"
@@ -191,6 +192,9 @@ static void order_run(struct step *s, struct peer *p, const Pb__StepdOrder *o)
 		if (s->suspended)
 			contain_signal(s, SIGCONT);
 		(s->external ? extern_terminate : task_terminate)(s, o->kill_wait_sec);
+		break;
+	case PB__STEPD_ORDER__KIND__MEMORY:
+		contain_mem_less(s, o->mem);
 		break;
 	case PB__STEPD_ORDER__KIND__ADOPT:
 		adopt(s, p, o);

@@ -214,7 +214,7 @@ def test_kill_by_filters_takes_only_ones_own(cluster, peers, victim, alice):
 
 def test_every_call_of_slurmd(peers, victim, alice):
     daemon = {"D_PROLOG": {1: victim, 2: 0, 3: {1: victim, 6: 0, 7: 0, 10: 1}}, "D_PING": {}, "D_BATCH": {1: b"x", 2: b"y"}, "D_SIGNAL": {1: victim, 3: 9}, "D_TERMINATE": {1: victim, 2: 0}, "D_SUSPEND": {1: victim, 2: 1},
-              "D_NOTIFY": {1: victim, 3: "x"}, "D_REBOOT": {}, "D_LOG_SET": {1: 3}, "D_RECONFIG": {}, "D_SHUTDOWN": {}}
+              "D_NOTIFY": {1: victim, 3: "x"}, "D_JOB_MEM": {1: victim, 2: 0, 3: 1}, "D_REBOOT": {}, "D_LOG_SET": {1: 3}, "D_RECONFIG": {}, "D_SHUTDOWN": {}}
     user = {"D_ATTACH": ({1: victim, 2: 0, 3: "127.0.0.1", 4: 1, 5: bytes(32)}, {DENIED}), "D_LAUNCH": ({1: {1: b"x", 2: bytes(64)}}, {CRED}),
             "D_STAT": ({1: victim, 2: 0}, {DENIED, USER_ID}), "D_RELAY": ({600: b"x", 601: b"y", 602: "node-1"}, {AUTH})}
     harmless = {"D_INFO"}   # which steps run on the node, and what the node is
