@@ -2,7 +2,9 @@
 import os
 import re
 
-CLUSTER = dict(gpus=4, extra_conf="""PriorityType=priority/multifactor
+# The recording was made without accounts and QOS.
+CLUSTER = dict(gpus=4, extra_conf="""AccountingStorageType=accounting_storage/none
+PriorityType=priority/multifactor
 PriorityWeightAge=1
 PriorityMaxAge=40000-0
 PriorityWeightFairShare=10000
