@@ -687,11 +687,11 @@ void job_timer(struct core *c, struct core_job *j)
 		j->lost_ms = 0;
 		if (j->unconfirmed) {
 			fx_log(c, LOG_L_INFO, "job %u: its node knows nothing of it: the launch was lost with the controller and is made again", j->id);
-			job_launch(c, j);
+			job_launch(c, j); /* this may have been the timer of its limit: that is looked at all the same */
+		} else {
+			job_launch_lost(c, j);
 			return;
 		}
-		job_launch_lost(c, j);
-		return;
 	}
 	warn_timer(c, j);
 	mail_timer(c, j);
