@@ -192,7 +192,7 @@ def test_options(cluster, sshd):
 def test_killed_slurmstepd_leaves_nothing(cluster, sshd, job):
     session = sshd.start("echo $$; exec sleep 300")
     pid = int(session.stdout.readline())
-    ours = [int(p) for p in cluster.out(f"pgrep -f '^slurmstepd: \\[{job}.extern\\]'").split() if os.readlink(f"/proc/{p}/cwd").startswith(cluster.home) and os.getsid(int(p)) == int(p)]
+    ours = [int(p) for p in cluster.out(f"pgrep -f '^slurmstepd: \\[{job}.extern\\]'").split() if f"{cluster.home}/" in os.readlink(f"/proc/{p}/cwd") and os.getsid(int(p)) == int(p)]
     assert len(ours) == 2      # without the processes that keep the job's private folders
     for p in ours:
         os.kill(p, signal.SIGKILL)

@@ -69,7 +69,7 @@ class Round:
                 with open(path) as f:
                     match = re.match(title, f.read())
                 pid = int(path.split("/")[2])
-                if match and os.readlink(f"/proc/{pid}/cwd").startswith(self.cluster.home + "/"):
+                if match and f"{self.cluster.home}/" in os.readlink(f"/proc/{pid}/cwd"):
                     found.append((pid, match.group(1)))
             except OSError:
                 continue

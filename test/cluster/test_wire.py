@@ -440,7 +440,7 @@ def slurmstepds(home, job):
         try:
             with open(f"/proc/{p}/comm") as f:
                 folder = os.readlink(f"/proc/{p}/cwd")
-                if f.read().strip() == "slurmstepd" and folder.startswith(home) and f"step.{job}.0" in os.listdir(f"/proc/{p}/cwd"):
+                if f.read().strip() == "slurmstepd" and f"{home}/" in folder and f"step.{job}.0" in os.listdir(f"/proc/{p}/cwd"):
                     found.append(int(p))
         except OSError:
             continue
