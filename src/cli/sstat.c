@@ -83,8 +83,8 @@ static const Pb__NodeRecord *node_find(struct sstat *s, const char *name)
 	return NULL;
 }
 
-/* What the nodes say of a step. */
-struct asked { struct client_fan_node *node; Pb__StatRsp **rsp; int code; };
+/* What the nodes say of a step: an answer each, or why there is none. */
+struct asked { struct client_fan_node *node; Pb__StatRsp **rsp; int *failed; int code; };
 
 static void node_failed(struct asked *a, const char *name, int code)
 {
@@ -98,7 +98,7 @@ static void node_answered(size_t i, int code, const ProtobufCMessage *msg, const
 	const Pb__StatRsp *rsp = (const Pb__StatRsp *)msg;
 	(void)err;
 	if (code || rsp->code || !rsp->usage) {
-		node_failed(a, a->node[i].name, code ? -code : (int)rsp->code);
+		a->failed[i] = code ? -code : (int)rsp->code;
 		return;
 	}
 	size_t len = pb__stat_rsp__get_packed_size(rsp);
@@ -118,6 +118,7 @@ static size_t nodes_ask(struct sstat *s, const Pb__StepRecord *step, const struc
 	req.step_id = step->step_id;
 	a->node = xcalloc(hl->count + 1, sizeof *a->node);
 	a->rsp = xcalloc(hl->count + 1, sizeof *a->rsp);
+	a->failed = xcalloc(hl->count + 1, sizeof *a->failed);
 	for (size_t i = 0; i < hl->count; i++) {
 		const Pb__NodeRecord *node = node_find(s, hl->name[i]);
 		if (node)
@@ -128,6 +129,9 @@ static size_t nodes_ask(struct sstat *s, const Pb__StepRecord *step, const struc
 	struct client_fan *f = client_fan_start(s->client, &call, a->node, n, node_answered, a);
 	client_fan_finish(f);
 	client_fan_free(f);
+	for (size_t i = 0; i < n; i++)         /* in their order, whoever answered first */
+		if (!a->rsp[i])
+			node_failed(a, a->node[i].name, a->failed[i]);
 	return n;
 }
 
@@ -163,6 +167,7 @@ static void step_print(struct sstat *s, const Pb__StepRecord *step)
 	pb__step_usage__free_unpacked(sum, NULL);
 	free(asked.node);
 	free(asked.rsp);
+	free(asked.failed);
 	str_fini(&pids);
 	str_fini(&name);
 	hostlist_fini(&hl);

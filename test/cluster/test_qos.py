@@ -24,8 +24,14 @@ def plain(text):
     return re.sub(r"C = \S+ +", "C = X ", re.sub(r"cluster '?\w+'?", "cluster X", text)).strip()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def registered(cluster):
+    """slurmctld has told slurmdbd which cluster it is of: accounts are added to clusters that are known."""
+    cluster.wait("the cluster in slurmdbd", lambda: cluster.run("sacctmgr -n show cluster", check=False).out.strip())
+
+
 @pytest.fixture(scope="module")
-def accounts(cluster):
+def accounts(cluster, registered):
     """An account lab, in which root may use all QOS."""
     for command in ("add account lab", "add qos wide", "add qos few MaxJobsPU=1 MaxWall=30", "add qos strict MaxTRES=cpu=2 MaxSubmitPU=1 Flags=DenyOnLimit",
                     "add qos high Priority=100 Preempt=normal", "add user root account=lab", "modify user root set defaultaccount=lab",
