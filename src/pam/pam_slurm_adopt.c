@@ -23,6 +23,8 @@
 #include <security/pam_modutil.h>
 
 #include "base/alloc.h"
+#include "base/bytes.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "conf/conf.h"
@@ -110,19 +112,6 @@ static void options_read(struct session *s, int argc, const char **argv)
 
 /* --- slurmstepd ------------------------------------------------------------------------------------ */
 
-static bool full_read(int fd, uint8_t *buf, size_t len)
-{
-	for (size_t at = 0; at < len;) {
-		ssize_t n = read(fd, buf + at, len - at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += (size_t)n;
-	}
-	return true;
-}
-
 /* Its answer of that kind; NULL: none within the time. */
 static Pb__StepdEvent *ask(int fd, const Pb__StepdOrder *order, Pb__StepdEvent__Kind kind)
 {
@@ -130,14 +119,14 @@ static Pb__StepdEvent *ask(int fd, const Pb__StepdOrder *order, Pb__StepdEvent__
 	size_t len = pb__stepd_order__get_packed_size(order);
 	if (len + 4 > sizeof out)
 		return NULL;
-	out[0] = out[1] = out[2] = 0, out[3] = (uint8_t)len;
+	put_u32(out, (uint32_t)len);
 	pb__stepd_order__pack(order, out + 4);
 	if (send(fd, out, len + 4, MSG_NOSIGNAL) != (ssize_t)len + 4)
 		return NULL;
-	while (full_read(fd, head, sizeof head)) {
-		uint32_t size = (uint32_t)head[0] << 24 | (uint32_t)head[1] << 16 | (uint32_t)head[2] << 8 | head[3];
+	while (fd_read_all(fd, head, sizeof head) == 0) {
+		uint32_t size = get_u32(head);
 		uint8_t *body = size && size <= EVENT_MAX ? xmalloc(size) : NULL;
-		Pb__StepdEvent *e = body && full_read(fd, body, size) ? pb__stepd_event__unpack(NULL, size, body) : NULL;
+		Pb__StepdEvent *e = body && fd_read_all(fd, body, size) == 0 ? pb__stepd_event__unpack(NULL, size, body) : NULL;
 		free(body);
 		if (!e || e->kind == kind)
 			return e;

@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/bytes.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "stepd/bcast.h"
@@ -39,29 +41,16 @@
 #define START_MAX (64u << 20)
 #define CHANNEL 3
 
-static bool read_all(int fd, void *buf, size_t len)
-{
-	for (size_t at = 0; at < len;) {
-		ssize_t n = read(fd, (char *)buf + at, len - at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += (size_t)n;
-	}
-	return true;
-}
-
 static Pb__StepdStart *start_read(void)
 {
 	uint8_t head[4];
-	if (!read_all(CHANNEL, head, sizeof head))
+	if (fd_read_all(CHANNEL, head, sizeof head) < 0)
 		return NULL;
-	uint32_t len = (uint32_t)head[0] << 24 | (uint32_t)head[1] << 16 | (uint32_t)head[2] << 8 | head[3];
+	uint32_t len = get_u32(head);
 	if (!len || len > START_MAX)
 		return NULL;
 	uint8_t *body = xmalloc(len);
-	Pb__StepdStart *start = read_all(CHANNEL, body, len) ? pb__stepd_start__unpack(NULL, len, body) : NULL;
+	Pb__StepdStart *start = fd_read_all(CHANNEL, body, len) == 0 ? pb__stepd_start__unpack(NULL, len, body) : NULL;
 	free(body);
 	return start;
 }

@@ -8,23 +8,10 @@
 #include <unistd.h>
 #include <sodium.h>
 
+#include "base/fd.h"
 #include "wire/auth.h"
 
 #define SACK_WAIT_S 5
-
-static int read_all(int fd, uint8_t *to, size_t n)
-{
-	while (n) {
-		ssize_t got = read(fd, to, n);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got ? -errno : -ECONNRESET;
-		to += got;
-		n -= got;
-	}
-	return 0;
-}
 
 static int sack_talk(int fd, const char *path, const uint8_t *bound, uint8_t *answer, struct token *ret)
 {
@@ -40,14 +27,14 @@ static int sack_talk(int fd, const char *path, const uint8_t *bound, uint8_t *an
 		return -errno;
 	if (send(fd, ask, sizeof ask, MSG_NOSIGNAL) != (ssize_t)sizeof ask)
 		return -errno;
-	int rc = read_all(fd, answer, SACK_ANSWER);
+	int rc = fd_read_all(fd, answer, SACK_ANSWER);
 	if (rc)
 		return rc;
 	uint16_t len = be_get(answer + 40, 2);
 	if (memcmp(answer, ask, 5) || !len || len > FRAME_TOKEN_MAX)
 		return -EPROTO;
 	ret->len = len;
-	return read_all(fd, ret->data, len);
+	return fd_read_all(fd, ret->data, len);
 }
 
 int sack_ask(const char *path, const uint8_t *bound, uint8_t session[FRAME_KEY], struct token *ret, struct error *err)
