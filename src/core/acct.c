@@ -151,19 +151,20 @@ bool acct_preempts(const struct core_job *by, const struct core_job *victim)
 
 /* --- the tables ---------------------------------------------------------------------------------- */
 
-static void qos_free(struct acct_qos *q)
+static void ones_free(struct acct_one *list)
 {
 	struct acct_one *o, *tmp;
-	HASH_ITER(hh, q->users, o, tmp) {
-		HASH_DEL(q->users, o);
+	HASH_ITER(hh, list, o, tmp) {
+		HASH_DEL(list, o);
 		free(o->t.on);
 		free(o);
 	}
-	HASH_ITER(hh, q->accounts, o, tmp) {
-		HASH_DEL(q->accounts, o);
-		free(o->t.on);
-		free(o);
-	}
+}
+
+static void qos_free(struct acct_qos *q)
+{
+	ones_free(q->users);
+	ones_free(q->accounts);
 	free(q->all.on);
 	free(q);
 }
@@ -324,18 +325,6 @@ static void jobs_rebind(struct core *c)
 	}
 }
 
-static void jobs_requeue(struct core *c)
-{
-	for (uint64_t cur = 0;;) {
-		struct core_job *j = (struct core_job *)core_job_next(c, &cur);
-		if (!j)
-			break;
-		if (j->state == PB__JOB_STATE__PENDING)
-			job_follow(c, j);
-	}
-	sched_all(c);
-}
-
 void acct_reload(struct core *c, const Pb__AcctSnapshot *m)
 {
 	struct acct *old = c->acct;
@@ -352,7 +341,7 @@ void acct_reload(struct core *c, const Pb__AcctSnapshot *m)
 	jobs_rebind(c);
 	acct_free(old);
 	if (!c->restoring)
-		jobs_requeue(c);
+		jobs_follow(c);
 }
 
 void acct_event(struct core *c, const struct core_event *ev)

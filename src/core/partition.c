@@ -249,7 +249,7 @@ void job_follow(struct core *c, struct core_job *j)
 	queue_update(c, j);
 }
 
-static void jobs_follow(struct core *c)
+void jobs_follow(struct core *c)
 {
 	for (uint64_t cur = 0;;) {
 		struct core_job *j = (struct core_job *)core_job_next(c, &cur);

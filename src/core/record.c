@@ -122,10 +122,9 @@ static Pb__Alloc *alloc_message(const struct core *c, const struct core_job *j, 
 	m->num_nodes = al ? al->n : j->x->nodes_n;
 	m->num_cpus = al ? al->cpus : j->x->cpus_n;
 	if (!al) {                /* ended, and read from the store: its nodes are a text */
-		struct hostlist hl = HOSTLIST_INIT;
-		if (hostlist_add(&hl, m->nodes, NULL) == 0 && hl.count)
-			m->batch_host = arena_strdup(a, hl.name[0]);
-		hostlist_fini(&hl);
+		t = hostlist_first(m->nodes);
+		m->batch_host = t ? arena_strdup(a, t) : NULL;
+		free(t);
 		return m;
 	}
 	m->batch_host = arena_strdup(a, c->node[al->on[0].node]->name);

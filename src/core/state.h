@@ -579,6 +579,7 @@ void timer_ask(struct core *c);                                /* FX_TIMER when 
 /* config.c, partition.c */
 int config_apply(struct core *c, const struct core_event *ev, struct error *err);
 void job_follow(struct core *c, struct core_job *j); /* partitions or nodes changed: is what it asks for possible now? */
+void jobs_follow(struct core *c);                    /* all that are pending */
 struct core_part *part_find(const struct core *c, const char *name);
 void part_load(struct core *c, struct core_part *p, const Pb__PartitionRecord *rec);
 void part_update(struct core *c, const struct core_event *ev);

@@ -151,6 +151,17 @@ static void list_own(struct hostlist *hl, char *name)
 	hl->name[hl->count++] = name;
 }
 
+/* The name that has these numbers in its brackets. */
+static void pattern_name(const struct pattern *p, const size_t *which, const uint64_t *value, struct str *s)
+{
+	size_t i;
+	for (i = 0; i < p->n; i++) {
+		str_add_n(s, p->lead[i], p->lead_len[i]);
+		str_addf(s, "%0*llu", p->bracket[i].range[which[i]].width, (unsigned long long)value[i]);
+	}
+	str_add_n(s, p->lead[i], p->lead_len[i]);
+}
+
 static void pattern_expand(const struct pattern *p, struct hostlist *out)
 {
 	size_t which[BRACKETS_MAX] = { 0 };
@@ -162,11 +173,7 @@ static void pattern_expand(const struct pattern *p, struct hostlist *out)
 	for (;;) {
 		size_t i;
 		str_reset(&s);
-		for (i = 0; i < p->n; i++) {
-			str_add_n(&s, p->lead[i], p->lead_len[i]);
-			str_addf(&s, "%0*llu", p->bracket[i].range[which[i]].width, (unsigned long long)value[i]);
-		}
-		str_add_n(&s, p->lead[i], p->lead_len[i]);
+		pattern_name(p, which, value, &s);
 		list_own(out, xstrndup(s.data, s.len));
 		/* Turn the odometer: last bracket fastest. */
 		for (i = p->n; i > 0; i--) {
@@ -231,6 +238,27 @@ int hostlist_add(struct hostlist *hl, const char *text, struct error *err)
 	}
 	free(more.name);
 	return 0;
+}
+
+char *hostlist_first(const char *text)
+{
+	struct pattern p;
+	struct str s = STR_INIT;
+	size_t which[BRACKETS_MAX] = { 0 };
+	uint64_t value[BRACKETS_MAX];
+	char *name = NULL;
+	while (is_sep(*text))
+		text++;
+	const char *at = text;
+	if (pattern_read(text, &at, &p, NULL) == 0) {
+		for (size_t i = 0; i < p.n; i++)
+			value[i] = p.bracket[i].range[0].lo;
+		pattern_name(&p, which, value, &s);
+		name = s.len ? xstrndup(s.data, s.len) : NULL;
+	}
+	pattern_fini(&p);
+	str_fini(&s);
+	return name;
 }
 
 long hostlist_count(const char *text, struct error *err)

@@ -17,5 +17,7 @@ int hostlist_find(const struct hostlist *hl, const char *name); /* index or -1 *
 /* Compact form, malloc'd; consecutive names that can are folded ("n[1-3]"); order kept. "" when empty. */
 char *hostlist_compact(const struct hostlist *hl);
 void hostlist_fini(struct hostlist *hl);
+/* The first name of a list, malloc'd, without making the others; NULL: it is empty, or begins with what is no name. */
+char *hostlist_first(const char *text);
 /* Count of names in a list without keeping them; negative error code. */
 long hostlist_count(const char *text, struct error *err);

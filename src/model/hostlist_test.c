@@ -40,6 +40,9 @@ static void expands_and_folds(void **state)
 		assert_string_equal(names, rows[i].names);
 		assert_string_equal(compact, rows[i].compact);
 		assert_int_equal(hostlist_count(rows[i].text, &err), (long)hl.count);
+		char *first = hostlist_first(rows[i].text);
+		assert_string_equal(first ? first : "", hl.count ? hl.name[0] : "");
+		free(first);
 		free(names);
 		free(compact);
 		hostlist_fini(&hl);
