@@ -17,6 +17,21 @@
 
 #define LOG_BYTES ((size_t)1000 * (4096 + 24) + (1 << 20)) /* what SQLite lets the log come to, and one batch more */
 
+/* Tables of version 1 that version 2 replaced: made by its first migration, and again by the way back to it. */
+#define ACCOUNTS_1 \
+	"CREATE TABLE account(name TEXT PRIMARY KEY, descr TEXT NOT NULL DEFAULT '', org TEXT NOT NULL DEFAULT '', flags INTEGER NOT NULL DEFAULT 0," \
+	" created INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0);" \
+	"CREATE TABLE account_coord(account TEXT NOT NULL REFERENCES account(name), user TEXT NOT NULL, PRIMARY KEY(account, user));" \
+	"CREATE TABLE user(name TEXT PRIMARY KEY, uid INTEGER, admin_level INTEGER NOT NULL DEFAULT 0, default_account TEXT, default_wckey TEXT," \
+	" created INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0);" \
+	"CREATE TABLE qos(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, descr TEXT NOT NULL DEFAULT '', priority INTEGER NOT NULL DEFAULT 0," \
+	" flags INTEGER NOT NULL DEFAULT 0, limits TEXT NOT NULL DEFAULT '', preempt TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0);" \
+	"INSERT INTO qos(id, name, descr, created) VALUES(1, 'normal', 'Normal QOS default', 0);" \
+	"CREATE TABLE assoc(id INTEGER PRIMARY KEY, cluster INTEGER NOT NULL REFERENCES cluster(id), account TEXT NOT NULL, user TEXT NOT NULL DEFAULT ''," \
+	" partition TEXT NOT NULL DEFAULT '', parent INTEGER REFERENCES assoc(id), shares INTEGER NOT NULL DEFAULT 1, is_default INTEGER NOT NULL DEFAULT 0," \
+	" default_qos INTEGER REFERENCES qos(id), qos TEXT NOT NULL DEFAULT '', limits TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL," \
+	" deleted INTEGER NOT NULL DEFAULT 0, UNIQUE(cluster, account, user, partition));"
+
 struct migration { const char *up, *down; };
 static const struct migration migrations[] = {
 	{ "CREATE TABLE cluster(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created INTEGER NOT NULL, control_host TEXT, control_port INTEGER,"
@@ -24,18 +39,7 @@ static const struct migration migrations[] = {
 	  "CREATE TABLE tres(id INTEGER PRIMARY KEY, type TEXT NOT NULL, name TEXT NOT NULL DEFAULT '', UNIQUE(type, name));"
 	  "INSERT INTO tres(id, type, name) VALUES(1,'cpu',''),(2,'mem',''),(3,'energy',''),(4,'node',''),(5,'billing',''),(6,'fs','disk'),(7,'vmem',''),"
 	  "(8,'pages',''),(1001,'gres','gpu'),(1002,'gres','gpumem'),(1003,'gres','gpuutil');"
-	  "CREATE TABLE account(name TEXT PRIMARY KEY, descr TEXT NOT NULL DEFAULT '', org TEXT NOT NULL DEFAULT '', flags INTEGER NOT NULL DEFAULT 0,"
-	  " created INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0);"
-	  "CREATE TABLE account_coord(account TEXT NOT NULL REFERENCES account(name), user TEXT NOT NULL, PRIMARY KEY(account, user));"
-	  "CREATE TABLE user(name TEXT PRIMARY KEY, uid INTEGER, admin_level INTEGER NOT NULL DEFAULT 0, default_account TEXT, default_wckey TEXT,"
-	  " created INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0);"
-	  "CREATE TABLE qos(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, descr TEXT NOT NULL DEFAULT '', priority INTEGER NOT NULL DEFAULT 0,"
-	  " flags INTEGER NOT NULL DEFAULT 0, limits TEXT NOT NULL DEFAULT '', preempt TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0);"
-	  "INSERT INTO qos(id, name, descr, created) VALUES(1, 'normal', 'Normal QOS default', 0);"
-	  "CREATE TABLE assoc(id INTEGER PRIMARY KEY, cluster INTEGER NOT NULL REFERENCES cluster(id), account TEXT NOT NULL, user TEXT NOT NULL DEFAULT '',"
-	  " partition TEXT NOT NULL DEFAULT '', parent INTEGER REFERENCES assoc(id), shares INTEGER NOT NULL DEFAULT 1, is_default INTEGER NOT NULL DEFAULT 0,"
-	  " default_qos INTEGER REFERENCES qos(id), qos TEXT NOT NULL DEFAULT '', limits TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL,"
-	  " deleted INTEGER NOT NULL DEFAULT 0, UNIQUE(cluster, account, user, partition));"
+	  ACCOUNTS_1
 	  "CREATE TABLE wckey(id INTEGER PRIMARY KEY, cluster INTEGER NOT NULL REFERENCES cluster(id), user TEXT NOT NULL, name TEXT NOT NULL,"
 	  " is_default INTEGER NOT NULL DEFAULT 0, UNIQUE(cluster, user, name));"
 	  "CREATE TABLE txn(id INTEGER PRIMARY KEY, time INTEGER NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL, target TEXT NOT NULL, info TEXT NOT NULL DEFAULT '');"
@@ -54,18 +58,7 @@ static const struct migration migrations[] = {
 	  "CREATE TABLE acct(kind INTEGER NOT NULL, key TEXT NOT NULL, id INTEGER NOT NULL, record BLOB NOT NULL, deleted INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(kind, key)) WITHOUT ROWID;"
 	  "DELETE FROM txn",
 	  "DROP TABLE acct;"
-	  "CREATE TABLE account(name TEXT PRIMARY KEY, descr TEXT NOT NULL DEFAULT '', org TEXT NOT NULL DEFAULT '', flags INTEGER NOT NULL DEFAULT 0,"
-	  " created INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0);"
-	  "CREATE TABLE account_coord(account TEXT NOT NULL REFERENCES account(name), user TEXT NOT NULL, PRIMARY KEY(account, user));"
-	  "CREATE TABLE user(name TEXT PRIMARY KEY, uid INTEGER, admin_level INTEGER NOT NULL DEFAULT 0, default_account TEXT, default_wckey TEXT,"
-	  " created INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0);"
-	  "CREATE TABLE qos(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, descr TEXT NOT NULL DEFAULT '', priority INTEGER NOT NULL DEFAULT 0,"
-	  " flags INTEGER NOT NULL DEFAULT 0, limits TEXT NOT NULL DEFAULT '', preempt TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0);"
-	  "INSERT INTO qos(id, name, descr, created) VALUES(1, 'normal', 'Normal QOS default', 0);"
-	  "CREATE TABLE assoc(id INTEGER PRIMARY KEY, cluster INTEGER NOT NULL REFERENCES cluster(id), account TEXT NOT NULL, user TEXT NOT NULL DEFAULT '',"
-	  " partition TEXT NOT NULL DEFAULT '', parent INTEGER REFERENCES assoc(id), shares INTEGER NOT NULL DEFAULT 1, is_default INTEGER NOT NULL DEFAULT 0,"
-	  " default_qos INTEGER REFERENCES qos(id), qos TEXT NOT NULL DEFAULT '', limits TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL,"
-	  " deleted INTEGER NOT NULL DEFAULT 0, UNIQUE(cluster, account, user, partition));" },
+	  ACCOUNTS_1 },
 };
 #define VERSION ((int)(sizeof migrations / sizeof *migrations))
 
