@@ -355,6 +355,17 @@ static int add_user_in(struct sacctmgr *s, Pb__UserRecord *u, const char *accoun
 	return 0;
 }
 
+/* A line with that name, unless there is one: false. */
+static bool name_once(struct str *list, const char *name)
+{
+	char *line = xasprintf("  %s\n", name);
+	bool is_new = !strstr(list->data, line);
+	if (is_new)
+		str_add(list, line);
+	free(line);
+	return is_new;
+}
+
 static int add_users(struct sacctmgr *s, char *users, char *accounts, struct str *names, struct str *assocs, Pb__AssocRecord **sample)
 {
 	char *w, *at = accounts;
@@ -376,10 +387,8 @@ static int add_users(struct sacctmgr *s, char *users, char *accounts, struct str
 				size_t before = s->changes;
 				bool is_new = !default_of(s, s->all->cluster[i]->name, name);
 				rc = add_user_in(s, u, w, s->all->cluster[i]->name, assocs, sample);
-				if (!rc && s->changes > before && is_new && !strstr(names->data, xasprintf("  %s\n", name))) {
+				if (!rc && s->changes > before && is_new && name_once(names, name))
 					change_new(s, false)->user = u;
-					str_addf(names, "  %s\n", name);
-				}
 			}
 		}
 		free(list);
@@ -616,10 +625,8 @@ static void tell_modified(const struct sacctmgr *s, int kind)
 {
 	struct str told = STR_INIT;
 	for (size_t i = 0; kind & 1 && i < s->all->n_assoc; i++) {
-		const char *name = s->entity == E_USER ? s->all->assoc[i]->user : s->all->assoc[i]->account;
-		if (!meant(s, s->all->assoc[i]) || (told.len && strstr(told.data, name)))
-			continue;
-		str_addf(&told, "  %s\n", name);
+		if (meant(s, s->all->assoc[i]))
+			name_once(&told, s->entity == E_USER ? s->all->assoc[i]->user : s->all->assoc[i]->account);
 	}
 	if (kind & 1)
 		printf(" Modified %s...\n%s", s->entity == E_USER ? "users" : "accounts", told.data);
@@ -697,6 +704,13 @@ static int delete_qos(struct sacctmgr *s, const char *list)
 	return gone ? commit(s, "deleting QOS") : 1;
 }
 
+static int default_stays(const Pb__AssocRecord *m)
+{
+	fprintf(stderr, " Error with request: You can not remove the default account of a user\n  C = %-15.15s A = %-10.10s U = %-9.9s\n You must change the default account of these users or remove the users "
+		"completely from the affected clusters to allow these changes.\n Changes Discarded\n", m->cluster, m->account, m->user);
+	return 1;
+}
+
 static int delete_user(struct sacctmgr *s, const char *list)
 {
 	const char *accounts = named(s, "Accounts", 1, false);
@@ -708,11 +722,8 @@ static int delete_user(struct sacctmgr *s, const char *list)
 		bool others = false;
 		for (size_t k = 0; k < s->all->n_assoc; k++)
 			others = others || (s->all->assoc[k] != m && str_eq(s->all->assoc[k]->user, m->user) && !strcmp(s->all->assoc[k]->cluster, m->cluster) && !(list_has(accounts, s->all->assoc[k]->account)));
-		if (accounts && m->is_default && others) {
-			fprintf(stderr, " Error with request: You can not remove the default account of a user\n  C = %-15.15s A = %-10.10s U = %-9.9s\n You must change the default account of these users or remove the users "
-				"completely from the affected clusters to allow these changes.\n Changes Discarded\n", m->cluster, m->account, m->user);
-			return 1;
-		}
+		if (accounts && m->is_default && others)
+			return default_stays(m);
 		put_assoc(s, m, true);
 		if (accounts)
 			str_addf(&told, "  C = %-10.10s A = %-10.10s U = %-9.9s\n", m->cluster, m->account, m->user);
@@ -750,9 +761,7 @@ static int delete_account(struct sacctmgr *s, const char *list)
 			const Pb__AssocRecord *o = s->all->assoc[k];
 			if (!str_eq(o->user, m->user) || strcmp(o->cluster, m->cluster) || is_below(s, o, list))
 				continue;
-			fprintf(stderr, " Error with request: You can not remove the default account of a user\n  C = %-15.15s A = %-10.10s U = %-9.9s\n You must change the default account of these users or remove the users "
-				"completely from the affected clusters to allow these changes.\n Changes Discarded\n", m->cluster, m->account, m->user);
-			return 1;
+			return default_stays(m);
 		}
 		put_assoc(s, m, true);
 	}

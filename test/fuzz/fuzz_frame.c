@@ -16,38 +16,14 @@
 #include "base/log.h"
 #include "wire/auth.h"
 #include "wire/wire.h"
+#include "test/fuzz/server.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static uv_loop_t loop;
-static struct wire_auth *auth;
-static struct wire_server *server;
 
 static void handler(struct wire_req *r, void *arg)
 {
 	wire_reply_error(r, ESLURM_NOT_SUPPORTED, "fuzz");
-}
-
-static bool policy(const struct wire_identity *id, enum rpc_who who, void *arg)
-{
-	return true;
-}
-
-static void world_open(void)
-{
-	char path[] = "/tmp/fuzz_frame.XXXXXX";
-	struct error err = { 0 };
-	uint8_t key[64] = "a key for fuzzing";
-	int fd = mkstemp(path);
-	log_init("fuzz", LOG_L_QUIET);
-	assert(fd >= 0 && write(fd, key, sizeof key) == sizeof key);
-	close(fd);
-	struct wire_auth_params p = { .cluster = "fuzz", .key_path = path };
-	assert(!wire_auth_create(&p, &auth, &err));
-	unlink(path);
-	usleep(2000);   /* tokens must be younger than the server */
-	uv_loop_init(&loop);
-	assert(!wire_server_start(&loop, auth, "127.0.0.1", 0, handler, policy, NULL, &server, &err));
 }
 
 static size_t frame_make(const uint8_t *data, size_t size, uint8_t *out)
@@ -103,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint8_t out[1 << 16];
 	if (!server)
-		world_open();
+		server_open(handler);
 	if (size < 3 || size > sizeof out / 2)
 		return 0;
 	for (uint16_t n = 0; n < 256; n++) {

@@ -14,12 +14,10 @@
 #include "proto/agent.pb-c.h"
 #include "wire/auth.h"
 #include "wire/relay.h"
+#include "test/fuzz/server.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static uv_loop_t loop;
-static struct wire_auth *auth;
-static struct wire_server *server;
 static struct relay_place place;
 static unsigned handled, answered;
 
@@ -34,26 +32,6 @@ static void handler(struct wire_req *r, void *arg)
 	handled++;
 	assert(wire_req_identity(r)->known && wire_req_identity(r)->uid == geteuid() && !strcmp(wire_req_to(r), "me"));
 	wire_reply_error(r, ESLURM_NOT_SUPPORTED, "fuzz");
-}
-
-static bool policy(const struct wire_identity *id, enum rpc_who who, void *arg) { return true; }
-
-static void world_open(void)
-{
-	char path[] = "/tmp/fuzz_relay.XXXXXX";
-	struct error err = { 0 };
-	uint8_t key[64] = "a key for fuzzing";
-	int fd = mkstemp(path);
-	log_init("fuzz", LOG_L_QUIET);
-	assert(fd >= 0 && write(fd, key, sizeof key) == sizeof key);
-	close(fd);
-	struct wire_auth_params p = { .cluster = "fuzz", .key_path = path };
-	assert(!wire_auth_create(&p, &auth, &err));
-	unlink(path);
-	usleep(2000);   /* tokens must be younger than the server */
-	uv_loop_init(&loop);
-	assert(!wire_server_start(&loop, auth, "127.0.0.1", 0, handler, policy, NULL, &server, &err));
-	place = (struct relay_place){ &loop, auth, server, where, NULL };
 }
 
 static void done(int code, const uint8_t *body, size_t len, const char *detail, void *arg)
@@ -108,8 +86,10 @@ static void sealed_feed(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (!server)
-		world_open();
+	if (!server) {
+		server_open(handler);
+		place = (struct relay_place){ &loop, auth, server, where, NULL };
+	}
 	if (!size || size > 1 << 16)
 		return 0;
 	uint8_t *copy = xmalloc(size);     /* exactly as long: what is read beyond it is seen */
