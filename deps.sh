@@ -4,7 +4,7 @@
 #                 are skipped. What pdsh and pam_slurm_adopt speak to, sshd, is used where it is there: its package would open a port on this machine.
 set -e
 packages='gcc libc6-dev meson ninja-build pkg-config protobuf-c-compiler libprotobuf-c-dev libuv1-dev libsqlite3-dev libsodium-dev
-libhwloc-dev libcmocka-dev libjansson-dev libyaml-dev liblz4-dev libmunge-dev zlib1g-dev uthash-dev munge procps iproute2 passwd
+musl-tools libhwloc-dev libcmocka-dev libjansson-dev libyaml-dev liblz4-dev libmunge-dev zlib1g-dev uthash-dev munge procps iproute2 passwd
 python3 python3-pytest python3-pytest-xdist python3-torch python3-numpy'
 mpi='libpmix-dev openmpi-bin libopenmpi-dev mpich libmpich-dev python3-mpi4py pdsh'
 vm='qemu-system-x86 cpio crun libpam0g-dev'

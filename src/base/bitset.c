@@ -41,30 +41,6 @@ void bitset_fill(struct bitset *b)
 
 void bitset_zero(struct bitset *b) { memset(b->bits, 0, b->words * sizeof(uint64_t)); }
 
-/* Counting is what planning does most: with the CPU's own instruction where it has one (every x86 since 2008), chosen when the program is loaded. */
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define COUNTS __attribute__((target_clones("popcnt", "default")))
-#else
-#define COUNTS
-#endif
-
-COUNTS uint32_t bitset_count(const struct bitset *b)
-{
-	uint32_t n = 0;
-	for (uint32_t w = 0; w < b->words; w++)
-		n += (uint32_t)__builtin_popcountll(b->bits[w]);
-	return n;
-}
-
-COUNTS uint32_t bitset_count_and(const struct bitset *a, const struct bitset *b)
-{
-	uint32_t n = 0;
-	assert(a->size == b->size);
-	for (uint32_t w = 0; w < a->words; w++)
-		n += (uint32_t)__builtin_popcountll(a->bits[w] & b->bits[w]);
-	return n;
-}
-
 bool bitset_empty(const struct bitset *b)
 {
 	for (uint32_t w = 0; w < b->words; w++)

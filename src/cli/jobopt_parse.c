@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/full.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/jobopt.h"
@@ -60,7 +61,7 @@ static int parse_id(struct jobopt *o, const struct jobopt_row *row, const char *
 	const struct passwd *pw = group ? NULL : getpwnam(value);
 	if (gr || pw)
 		*ret = gr ? gr->gr_gid : pw->pw_uid;
-	else if (str_to_u64(value, 0, UINT32_MAX - 1, &n) < 0)
+	else if (full_needed(), str_to_u64(value, 0, UINT32_MAX - 1, &n) < 0)
 		return jobopt_refuse_spec(o, row, err);
 	else
 		*ret = (uint32_t)n;

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "base/alloc.h"
+#include "base/full.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/hetopt.h"
@@ -223,6 +224,7 @@ int main(int argc, char **argv)
 	struct error err = { 0 };
 	int first, code = 0;
 
+	full_start(argv);
 	log_init(cmd, LOG_L_INFO);
 	jobopt_init(&o, JOBOPT_SBATCH);
 	plugins_load(&o);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/full.h"
 #include "base/str.h"
 #include "cli/script.h"
 #include "model/batchscript.h"
@@ -108,6 +109,8 @@ int script_load(const char *file, const char *wrap, struct script *ret, struct e
 	} else {
 		s.name = xstrdup("sbatch");
 		rc = fd_read(STDIN_FILENO, "standard input", &s, err);
+		if (rc == 0)
+			full_keep_stdin(s.data, s.len);
 	}
 	if (rc == 0)
 		rc = batchscript_check(s.data, s.len, err);

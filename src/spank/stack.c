@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/full.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "spank/inside.h"
@@ -40,6 +41,7 @@ static void plugin_add(bool required, const char *path, char **args, int n)
 {
 	struct spank_plugin *p = xcalloc(1, sizeof *p), **at = &spank_inside.plugins;
 	unsigned int *version;
+	full_needed();
 	void *lib = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 	const char *problem = lib ? NULL : dlerror();
 	if (lib) {

@@ -23,6 +23,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/full.h"
 #include "wire/auth.h"
 #include "wire/rpc.h"
 
@@ -107,8 +108,10 @@ static int host_connect(const char *host, uint16_t port, uint64_t deadline, stru
 		char text[8];
 		snprintf(text, sizeof text, "%u", port);
 		int e = getaddrinfo(host, text, &hints, &list);
-		if (e)
+		if (e) {
+			full_needed();   /* other resolvers may know it */
 			return error_set(err, ESLURM_COMM, "cannot resolve host \"%s\": %s", host, gai_strerror(e));
+		}
 		for (struct addrinfo *i = list; i && rc < 0; i = i->ai_next)
 			rc = addr_connect(i->ai_addr, i->ai_addrlen, deadline);
 		freeaddrinfo(list);
@@ -351,6 +354,7 @@ static int bytes_send(struct wire_client *c, struct iovec *v, int n, struct erro
 {
 	while (n) {
 		struct msghdr m = { .msg_iov = v, .msg_iovlen = n };
+		full_sent();
 		ssize_t put = sendmsg(c->fd, &m, MSG_NOSIGNAL);
 		if (put < 0 && errno == EAGAIN) {
 			int rc = fd_wait(c->fd, POLLIN | POLLOUT, UINT64_MAX);
@@ -419,6 +423,7 @@ int wire_flush(struct wire_client *c, struct error *err)
 		bytes_sent(&v, &n, 0);          /* past what is empty */
 		if (!n)
 			return 0;
+		full_sent();
 		ssize_t put = sendmsg(c->fd, &(struct msghdr){ .msg_iov = v, .msg_iovlen = (size_t)n }, MSG_NOSIGNAL);
 		if (put < 0 && errno == EAGAIN)
 			return 1;

@@ -11,6 +11,7 @@
 #include <munge.h>
 #include <sodium.h>
 
+#include "base/full.h"
 #include "wire/auth.h"
 
 static struct {
@@ -32,6 +33,7 @@ static bool loaded;
 
 static void munge_load(void)
 {
+	full_needed();
 	void *lib = dlopen("libmunge.so.2", RTLD_NOW | RTLD_LOCAL);
 	if (!lib)
 		return;
