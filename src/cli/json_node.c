@@ -54,6 +54,7 @@ void json_node_state(struct json *j, const char *key, const struct msgview *m)
 			*p = ',';
 	json_words(j, key, (struct slice){ word, strlen(word) });
 }
+FN(current_watts) { json_num(j, key, true, false, msgview_num(REC, PB_NodeRecord_current_watts, 0)); }
 FN(node_state) { json_node_state(j, key, REC); }
 FN(reason_user)
 {

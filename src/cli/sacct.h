@@ -27,6 +27,7 @@ struct sacct_row {
 	int64_t task;                 /* --array: this task of a pending array; -1: none */
 	uint64_t start, end;          /* 0: not yet */
 	uint64_t user_usec, sys_usec; /* of a job: sum over its steps */
+	uint64_t joules;
 };
 /* Fills start, end and the sums from the messages. */
 void sacct_row_init(struct sacct_row *r, const Pb__DbdJob *db, const Pb__JobRecord *job, const Pb__StepRecord *step, int64_t task);

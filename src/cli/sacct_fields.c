@@ -1,6 +1,6 @@
 /* sacct_fields.c - what each field of sacct prints (rows: tables/fields_sacct.def)
  *
- * Values are those of 26.05.5: what belongs to a job only is empty on its steps. Fields of things that are not measured (energy, frequency)
+ * Values are those of 26.05.5: what belongs to a job only is empty on its steps. Fields of things that are not measured (frequency)
  * are empty or zero, as the reference prints them where nothing measures them. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,8 @@ struct sacct_env sacct_env;
 void sacct_row_init(struct sacct_row *r, const Pb__DbdJob *db, const Pb__JobRecord *job, const Pb__StepRecord *step, int64_t task)
 {
 	bool over = step ? job_state_is_final(step->state) : job_state_is_final(job->state) || db->requeued;
-	*r = (struct sacct_row){ db, job, step, task, step ? step->start_time : job->start_time, 0, 0, 0 };
+	*r = (struct sacct_row){ db, job, step, task, step ? step->start_time : job->start_time, 0, 0, 0, 0 };
+	uint64_t script = 0, joules;
 	if (over)
 		r->end = step ? step->end_time : job->end_time;
 	if (!step && job->state == PB__JOB_STATE__PENDING && !db->requeued)
@@ -33,8 +34,15 @@ void sacct_row_init(struct sacct_row *r, const Pb__DbdJob *db, const Pb__JobReco
 		if (u && (!step || step == db->step[i])) {
 			r->user_usec += u->user_usec;
 			r->sys_usec += u->sys_usec;
+			if (!usageview_value(u, USAGE_ENERGY, USAGEVIEW_TOTAL, &joules))
+				continue;
+			if (step || (db->step[i]->step_id != STEP_ID_BATCH && db->step[i]->step_id != STEP_ID_EXTERN))
+				r->joules += joules;
+			else
+				script = joules > script ? joules : script;
 		}
 	}
+	r->joules = script > r->joules ? script : r->joules;       /* what the steps in a script use is the script's, too */
 	if (sacct_env.truncate) {
 		if (r->start && r->start < sacct_env.from)
 			r->start = sacct_env.from;
@@ -378,8 +386,8 @@ static void get_total_cpu(struct str *out, const struct sacct_row *r) { cpu_time
 #define PUT_DISK(out, r, v) str_addf(out, "%.2fM", (double)(v) / (1 << 20))
 #include "cli/usage_getters.h"
 
-static void get_consumed_energy(struct str *out, const struct sacct_row *r) { str_add(out, "0"); }
-static void get_consumed_energy_raw(struct str *out, const struct sacct_row *r) { str_add(out, "0"); }
+static void get_consumed_energy(struct str *out, const struct sacct_row *r) { usageview_energy(out, r->joules, sacct_env.view.no_convert); }
+static void get_consumed_energy_raw(struct str *out, const struct sacct_row *r) { usageview_energy(out, r->joules, true); }
 static void get_ave_cpufreq(struct str *out, const struct sacct_row *r) { if (r->step) str_add(out, "0"); }
 static void get_req_cpufreq(struct str *out, const struct sacct_row *r) { str_add(out, is_batch(r) ? "0" : "Unknown"); }
 #define get_req_cpufreq_gov get_req_cpufreq

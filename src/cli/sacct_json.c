@@ -115,7 +115,7 @@ static void tres_list(struct json *j, const char *key, enum sacct_field f, const
 
 struct measured { enum usage_kind kind; const char *name; uint64_t divide; };
 static const struct measured taken_in[] = { { USAGE_CPU, "cpu", 1000 }, { USAGE_RSS, "mem", 1 }, { USAGE_READ, "fs/disk", 1 }, { USAGE_VSIZE, "vmem", 1 },
-	{ USAGE_PAGES, "pages", 1 } };
+	{ USAGE_PAGES, "pages", 1 }, { USAGE_ENERGY, "energy", 1 }, { USAGE_GPU_MEM, "gres/gpumem", 1 }, { USAGE_GPU_UTIL, "gres/gpuutil", 1 } };
 static const struct measured put_out[] = { { USAGE_WRITTEN, "fs/disk", 1 } };
 
 static void usage_list(struct json *j, const char *key, const struct sacct_row *r, const struct measured *m, size_t n, enum usageview_part part)
@@ -210,7 +210,7 @@ void sacct_json_step(struct json *j, const struct sacct_row *r)
 	json_u64(j, "actual_frequency", 0);
 	json_close(j);
 	json_open(j, "energy", '{');
-	json_num(j, "consumed", true, false, 0);
+	json_num(j, "consumed", true, false, r->joules);
 	json_close(j);
 	json_close(j);
 	json_open(j, "step", '{');

@@ -126,7 +126,8 @@ static void put_node_state(struct str *out, const struct msgview *m, const struc
 	str_add(out, NL(s));
 	kv(out, "AllocTRES=", m, PB_NodeRecord_alloc_tres, "");
 	str_add(out, NL(s));
-	str_add(out, "CurrentWatts=0 AveWatts=0");
+	str_addf(out, "CurrentWatts=%llu AveWatts=%llu", (unsigned long long)msgview_num(m, PB_NodeRecord_current_watts, 0),
+		 (unsigned long long)msgview_num(m, PB_NodeRecord_ave_watts, 0));
 }
 
 static void put_node_notes(struct str *out, const struct msgview *m, const struct scontrol *s)

@@ -20,7 +20,14 @@ GETTER(nodes) { str_add(out, r->nodes); }
 GETTER(pids) { str_add(out, r->pids); }
 GETTER(sluid) { str_add(out, r->step->sluid ? r->step->sluid : ""); }
 GETTER(tasks) { PUT_NUMBER(out, r, r->usage->tasks); }
-GETTER(zero) { (void)r; str_add(out, "0"); }                /* frequencies and energy are not measured */
+GETTER(zero) { (void)r; str_add(out, "0"); }                /* frequencies are not measured */
+static uint64_t joules(const struct sstat_row *r)
+{
+	uint64_t v;
+	return usageview_value(r->usage, USAGE_ENERGY, USAGEVIEW_TOTAL, &v) ? v : 0;
+}
+GETTER(consumed_energy) { usageview_energy(out, joules(r), r->view.no_convert); }
+GETTER(consumed_energy_raw) { usageview_energy(out, joules(r), true); }
 GETTER(req_freq) { str_add(out, r->step->step_id == STEP_ID_BATCH ? "0" : "Unknown"); }
 
 const struct cells_field sstat_names[] = {

@@ -5,7 +5,8 @@
 #include "model/timespec.h"
 
 static const struct { const char *name; enum usage_kind kind; bool in, energy; } tres[] = {
-	{ "cpu", USAGE_CPU, true, false }, { "energy", USAGE_READ, true, true }, { "fs/disk", USAGE_READ, true, false }, { "mem", USAGE_RSS, true, false },
+	{ "cpu", USAGE_CPU, true, false }, { "energy", USAGE_READ, true, true }, { "fs/disk", USAGE_READ, true, false },
+	{ "gres/gpumem", USAGE_GPU_MEM, true, false }, { "gres/gpuutil", USAGE_GPU_UTIL, true, false }, { "mem", USAGE_RSS, true, false },
 	{ "pages", USAGE_PAGES, true, false }, { "vmem", USAGE_VSIZE, true, false },
 	{ "energy", USAGE_WRITTEN, false, true }, { "fs/disk", USAGE_WRITTEN, false, false },
 };
@@ -33,6 +34,21 @@ void usageview_bytes(struct str *out, const struct usageview *view, uint64_t v)
 	str_addf(out, "%llu", (unsigned long long)v);
 	if (u >= 0)
 		str_add_c(out, units[u]);
+}
+
+void usageview_energy(struct str *out, uint64_t joules, bool raw)
+{
+	static const char units[] = "KMGTP";
+	double d = (double)joules;
+	int u = -1;
+	while (!raw && d >= 1000 && u < 4) {
+		d /= 1000;
+		u++;
+	}
+	if (u < 0)
+		str_addf(out, "%llu", (unsigned long long)joules);
+	else
+		str_addf(out, "%.2f%c", d, units[u]);
 }
 
 void usageview_hms(struct str *out, uint64_t secs)
@@ -87,10 +103,10 @@ void usageview_tres(struct str *out, const struct usageview *v, const Pb__StepUs
 		if (!name_put(out, u, in, i, from) || !usageview_value(u, tres[i].kind, part, &n))
 			continue;
 		if (tres[i].energy)
-			str_add(out, "0");
+			str_addf(out, "%llu", (unsigned long long)(in && usageview_value(u, USAGE_ENERGY, part, &n) ? n : 0));
 		else if (tres[i].kind == USAGE_CPU)
 			usageview_hms(out, n / 1000000);
-		else if (tres[i].kind == USAGE_PAGES)
+		else if (tres[i].kind == USAGE_PAGES || tres[i].kind == USAGE_GPU_UTIL)
 			str_addf(out, "%llu", (unsigned long long)n);
 		else
 			usageview_bytes(out, v, n);

@@ -12,6 +12,8 @@ enum usageview_part { USAGEVIEW_MAX, USAGEVIEW_MIN, USAGEVIEW_TOTAL, USAGEVIEW_A
 
 /* An amount in bytes: the largest unit that divides it, or the one asked for. */
 void usageview_bytes(struct str *out, const struct usageview *v, uint64_t bytes);
+/* Joules: "1.50K", or as they are. */
+void usageview_energy(struct str *out, uint64_t joules, bool raw);
 /* Seconds as hours:minutes:seconds. */
 void usageview_hms(struct str *out, uint64_t secs);
 /* One part of a figure, in its own unit (CPU: microseconds). false: it was not measured. */

@@ -92,7 +92,7 @@ static void facts_take(struct core_node *n, const Pb__NodeRecord *r)
 	if (r->version)
 		xstr_set(&m->version, r->version);
 #define TAKE(f) if (r->has_##f) { m->has_##f = true; m->f = r->f; }
-	TAKE(boot_time) TAKE(slurmd_start_time) TAKE(cpu_load) TAKE(free_mem)
+	TAKE(boot_time) TAKE(slurmd_start_time) TAKE(cpu_load) TAKE(free_mem) TAKE(current_watts) TAKE(ave_watts) TAKE(energy_joules)
 #undef TAKE
 }
 

@@ -16,6 +16,9 @@ static Pb__Figure **place(Pb__StepUsage *u, enum usage_kind kind)
 	case USAGE_VSIZE: return &u->vsize;
 	case USAGE_PAGES: return &u->pages;
 	case USAGE_READ: return &u->read;
+	case USAGE_GPU_UTIL: return &u->gpu_util;
+	case USAGE_GPU_MEM: return &u->gpu_mem;
+	case USAGE_ENERGY: return &u->energy;
 	default: return &u->written;
 	}
 }
@@ -50,16 +53,18 @@ static Pb__Figure *figure(Pb__StepUsage *u, enum usage_kind kind, bool *ret_new)
 	return *at;
 }
 
-void usage_add(Pb__StepUsage *u, enum usage_kind kind, const char *node, uint32_t task, uint64_t value)
+void usage_add_mean(Pb__StepUsage *u, enum usage_kind kind, const char *node, uint32_t task, uint64_t peak, uint64_t mean)
 {
 	bool first;
 	Pb__Figure *f = figure(u, kind, &first);
-	if (first || value > f->max)
-		max_set(f, node, task, value);
-	if (first || value < f->min)
-		min_set(f, node, task, value);
-	f->total += value;
+	if (first || peak > f->max)
+		max_set(f, node, task, peak);
+	if (first || mean < f->min)
+		min_set(f, node, task, mean);
+	f->total += mean;
 }
+
+void usage_add(Pb__StepUsage *u, enum usage_kind kind, const char *node, uint32_t task, uint64_t value) { usage_add_mean(u, kind, node, task, value, value); }
 
 void usage_merge(Pb__StepUsage *u, const Pb__StepUsage *other)
 {

@@ -14,6 +14,23 @@ static Pb__StepUsage *node_make(const char *name, uint32_t first, const uint64_t
 	return u;
 }
 
+/* A figure that moves: the most is of peaks, least and sum of means. */
+static void test_mean(void **state)
+{
+	Pb__StepUsage *u = node_make("n1", 0, NULL, 0);
+	(void)state;
+	usage_add_mean(u, USAGE_GPU_UTIL, "n1", 0, 100, 40);
+	usage_add_mean(u, USAGE_GPU_UTIL, "n1", 1, 90, 80);
+	const Pb__Figure *f = usage_figure(u, USAGE_GPU_UTIL);
+	assert_int_equal(f->max, 100);
+	assert_int_equal(f->max_task, 0);
+	assert_int_equal(f->min, 40);
+	assert_int_equal(f->total, 120);
+	assert_null(usage_figure(u, USAGE_GPU_MEM));
+	assert_null(usage_figure(u, USAGE_ENERGY));
+	pb__step_usage__free_unpacked(u, NULL);
+}
+
 static void test_merge(void **state)
 {
 	Pb__StepUsage *a = node_make("n1", 0, (uint64_t[]){ 30, 10, 20 }, 3), *b = node_make("n2", 3, (uint64_t[]){ 5, 40 }, 2), *all = node_make("n0", 0, NULL, 0);
@@ -56,6 +73,6 @@ static void test_frequency(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_merge), cmocka_unit_test(test_frequency) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_merge), cmocka_unit_test(test_mean), cmocka_unit_test(test_frequency) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

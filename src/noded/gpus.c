@@ -1,9 +1,6 @@
-/* gpus.c - AutoDetect of gres.conf (see gpus.h)
- *
- * The functions of NVML are declared here as its API reference documents them; their names carry the version of the layout. */
+/* gpus.c - AutoDetect of gres.conf (see gpus.h) */
 #include <ctype.h>
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -21,36 +18,13 @@
 #include "model/idset.h"
 #include "noded/gpus.h"
 #include "noded/noded.h"
+#include "noded/nvml.h"
 
 #define PATIENCE_MS 30000
 #define NVLINKS_MAX 18
 #define WORD_BITS (8 * sizeof(unsigned long))
 
 /* --- NVML ---------------------------------------------------------------------------------------------- */
-typedef void *nvml_device;
-struct nvml_pci { char legacy[16]; unsigned domain, bus, device, id, sub_id; char text[32]; };
-struct nvml {
-	int (*init)(void), (*count)(unsigned *), (*at)(unsigned, nvml_device *), (*name)(nvml_device, char *, unsigned), (*minor)(nvml_device, unsigned *);
-	int (*affinity)(nvml_device, unsigned, unsigned long *), (*pci)(nvml_device, struct nvml_pci *);
-	int (*link_state)(nvml_device, unsigned, int *), (*link_pci)(nvml_device, unsigned, struct nvml_pci *);
-};
-
-static bool nvml_open(struct nvml *v)
-{
-	const struct { const char *name; void *at; } need[] = {
-		{ "nvmlInit_v2", &v->init }, { "nvmlDeviceGetCount_v2", &v->count }, { "nvmlDeviceGetHandleByIndex_v2", &v->at }, { "nvmlDeviceGetName", &v->name },
-		{ "nvmlDeviceGetMinorNumber", &v->minor }, { "nvmlDeviceGetCpuAffinity", &v->affinity }, { "nvmlDeviceGetPciInfo_v3", &v->pci },
-		{ "nvmlDeviceGetNvLinkState", &v->link_state }, { "nvmlDeviceGetNvLinkRemotePciInfo_v2", &v->link_pci },
-	};
-	void *lib = dlopen("libnvidia-ml.so.1", RTLD_NOW);
-	for (size_t i = 0; lib && i < sizeof need / sizeof *need; i++) {
-		void *at = dlsym(lib, need[i].name);
-		if (!at)
-			return false;
-		memcpy(need[i].at, &at, sizeof at);
-	}
-	return lib && !v->init();
-}
 
 /* "NVIDIA H100 80GB" becomes nvidia_h100_80gb. */
 static void type_set(struct gpu *g, const char *name)

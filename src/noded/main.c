@@ -22,6 +22,7 @@
 #include "noded/cred.h"
 #include "noded/emulate.h"
 #include "noded/events.h"
+#include "noded/figures.h"
 #include "noded/handlers.h"
 #include "noded/hardware.h"
 #include "noded/health.h"
@@ -127,6 +128,7 @@ int noded_load_conf(struct noded *n, struct error *err)
 		hardware_find(&n->hw, conf_str(n->conf, CONF_TmpFS));
 	hardware_gres_find(n);
 	health_configure(n);
+	figures_configure(n);
 	log_debug("configuration read from %s", conf_path(conf));
 	return 0;
 }
@@ -149,6 +151,7 @@ static int start(struct noded *n, struct error *err)
 		jobs_launch_again(n);
 	cgroup_sweep(n);
 	health_start(n);
+	figures_start(n);
 	registration_start(n);
 	stepd_prepare(n);
 	return 0;

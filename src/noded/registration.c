@@ -10,6 +10,7 @@
 #include "noded/cred.h"
 #include "noded/events.h"
 #include "noded/handlers.h"
+#include "noded/figures.h"
 #include "noded/hardware.h"
 #include "noded/jobs.h"
 #include "noded/registration.h"
@@ -63,6 +64,7 @@ void registration_fill(const struct noded *n, Pb__NodeRecord *ret)
 	ret->gres = self->gres;
 	ret->gres_list = n->gres.entry;
 	ret->n_gres_list = n->gres.n;
+	figures_fill(ret);
 	hardware_load(&ret->cpu_load, &ret->free_mem);
 }
 

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "stepd/contain.h"
 #include "stepd/contain_limit.h"
+#include "stepd/figures.h"
 #include "stepd/gather.h"
 #include "stepd/step.h"
 
@@ -92,6 +93,7 @@ static bool proc_read(const struct step *s, pid_t pid, struct proc *ret)
 	ret->used[USAGE_VSIZE] = vsize;
 	ret->used[USAGE_PAGES] = fault + fault_below;
 	proc_io(dir, ret->used);
+	figures_of(pid, &ret->used[USAGE_GPU_UTIL], &ret->used[USAGE_GPU_MEM]);
 	return true;
 }
 
@@ -167,6 +169,7 @@ static void task_take(struct task *t, const struct proc *sum)
 static void sample(struct step *s)
 {
 	size_t n;
+	figures_read(s);
 	struct proc *list = procs_read(s, &n), *sum = xcalloc(s->tasks + 1, sizeof *sum);
 	uint64_t all = 0, most = 0;
 	pid_t worst = 0;
@@ -185,6 +188,10 @@ static void sample(struct step *s)
 		if (by_cgroup(s) && !s->task[i].ended)
 			cgroup_read(s, &s->task[i], &sum[i]);
 		task_take(&s->task[i], &sum[i]);
+		if (figures_has_gpus() && !s->task[i].ended) {
+			s->task[i].gpu_util_sum += sum[i].used[USAGE_GPU_UTIL];
+			s->task[i].gpu_looks++;
+		}
 	}
 	free(sum);
 	if (contain_watches(s))
@@ -214,6 +221,8 @@ void gather_start(struct step *s)
 {
 	static uv_timer_t timer;
 	uint64_t every = (uint64_t)interval(s) * 1000;
+	if (is_on(s))
+		figures_start(s);
 	if (!every || (!is_on(s) && !contain_watches(s)))
 		return;
 	uv_timer_init(&s->loop, &timer);
@@ -254,12 +263,26 @@ void gather_stray(struct step *s, const struct rusage *usage)
 	s->stray_sys_usec += usec(&usage->ru_stime);
 }
 
+/* Where they are measured. */
+static void figures_add(struct step *s, Pb__StepUsage *u, const struct task *t)
+{
+	if (!t->gpu_looks)
+		return;
+	usage_add_mean(u, USAGE_GPU_UTIL, s->node, t->rank, t->used[USAGE_GPU_UTIL], t->gpu_util_sum / t->gpu_looks);
+	usage_add(u, USAGE_GPU_MEM, s->node, t->rank, t->used[USAGE_GPU_MEM]);
+}
+
 Pb__StepUsage *gather_usage(struct step *s, bool now)
 {
 	Pb__StepUsage *u = xcalloc(1, sizeof *u);
 	pb__step_usage__init(u);
+	uint64_t joules;
 	if (now && is_on(s))
 		sample(s);
+	else if (is_on(s))
+		figures_read(s);
+	if (is_on(s) && figures_energy(&joules))
+		usage_add(u, USAGE_ENERGY, s->node, s->tasks ? s->task[0].rank : 0, joules);
 	u->has_user_usec = u->has_sys_usec = u->has_tasks = true;
 	for (uint32_t i = 0; i < s->tasks; i++) {
 		const struct task *t = &s->task[i];
@@ -268,8 +291,9 @@ Pb__StepUsage *gather_usage(struct step *s, bool now)
 		u->tasks++;
 		u->user_usec += t->user_usec;
 		u->sys_usec += t->sys_usec;
-		for (enum usage_kind k = 0; k < USAGE_KINDS && is_on(s); k++)
+		for (enum usage_kind k = 0; k < USAGE_TASK_KINDS && is_on(s); k++)
 			usage_add(u, k, s->node, t->rank, t->used[k]);
+		figures_add(s, u, t);
 	}
 	/* With cgroups a task's own figures hold what its strays have used. */
 	u->user_usec += by_cgroup(s) ? 0 : s->stray_user_usec;

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "model/envlist.h"
+#include "model/hostlist.h"
 #include "model/idset.h"
 #include "model/tres.h"
 #include "stepd/affinity.h"
@@ -212,6 +213,24 @@ size_t gpus_devices(const struct step *s, Pb__GresAlloc ***ret)
 	}
 	*ret = part ? part->gres : NULL;
 	return part ? part->n_gres : 0;
+}
+
+size_t gpus_minors(const struct step *s, uint32_t *ret, size_t max)
+{
+	Pb__GresAlloc **list;
+	uint32_t dev[GPUS_MAX];
+	uint64_t count;
+	size_t n = gpus_devices(s, &list), found = 0;
+	n = devices(list, n, dev, &count);
+	for (size_t i = 0; i < n && found < max; i++) {
+		const Pb__NodeGres *g = gres_of_device(s, dev[i]);
+		struct hostlist files = HOSTLIST_INIT;
+		size_t at = g ? dev[i] - g->first_index : 0;
+		if (g && g->files && !hostlist_add(&files, g->files, NULL) && at < files.count && sscanf(files.name[at], "/dev/nvidia%u", &ret[found]) == 1)
+			found++;
+		hostlist_fini(&files);
+	}
+	return found;
 }
 
 /* Where devices are hidden from the step, programs number the ones they see from 0. */

@@ -31,6 +31,7 @@ struct task {
 	bool ended;
 	int status;                /* as from wait(2) */
 	uint64_t user_usec, sys_usec, used[USAGE_KINDS];   /* so far (gather.h) */
+	uint64_t gpu_util_sum, gpu_looks;   /* percent of GPUs, over that many looks */
 	char **argv;               /* borrowed */
 	int in, out, err;          /* ends the task gets: descriptors or -1 (see io.h) */
 };
