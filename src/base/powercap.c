@@ -51,7 +51,7 @@ bool powercap_open(struct powercap *ret)
 		uint64_t now;
 		if (strlen(found.gl_pathv[i]) >= sizeof ret->zone[0].dir || !is_counted(found.gl_pathv[i]) || !number_read(found.gl_pathv[i], "energy_uj", &now))
 			continue;
-		strcpy(ret->zone[ret->zones].dir, found.gl_pathv[i]);
+		snprintf(ret->zone[ret->zones].dir, sizeof ret->zone[0].dir, "%s", found.gl_pathv[i]);
 		ret->zone[ret->zones].last = now;
 		if (!number_read(found.gl_pathv[i], "max_energy_range_uj", &ret->zone[ret->zones].range))
 			ret->zone[ret->zones].range = 0;
