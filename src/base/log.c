@@ -2,11 +2,13 @@
  * One write(2) a line, so that lines of several processes in one file do not mix. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,7 +20,10 @@ static struct {
 	int fd;
 	void (*sink)(enum log_level, const char *, void *);
 	void *sink_arg;
-} the_log = { "berth", "", LOG_L_INFO, LOG_L_QUIET, -1, NULL, NULL };
+	int (*stamp)(char *, size_t);   /* NULL: iso8601_ms */
+	bool stamp_stderr;
+	uint64_t flags;                 /* bit: enum log_flag */
+} the_log = { "berth", "", LOG_L_INFO, LOG_L_QUIET, -1, NULL, NULL, NULL, false, 0 };
 
 static const char *const names[] = { "quiet", "fatal", "error", "info", "verbose", "debug", "debug2", "debug3", "debug4", "debug5" };
 static const char *const prefixes[] = { "", "fatal: ", "error: ", "", "", "debug:  ", "debug2: ", "debug3: ", "debug4: ", "debug5: " };
@@ -83,15 +88,119 @@ static void write_line(int fd, char *line, size_t len)
 	(void)n; /* a log that cannot be written must not stop the program */
 }
 
-static int stamp(char *buf, size_t size)
+/* --- time stamps: LogTimeFormat ------------------------------------------------------------------- */
+static struct timespec now_as(char *buf, size_t size, const char *format, size_t *ret_len)
 {
 	struct timespec ts;
 	struct tm tm;
 	clock_gettime(CLOCK_REALTIME, &ts);
 	localtime_r(&ts.tv_sec, &tm);
-	size_t n = strftime(buf, size, "[%Y-%m-%dT%H:%M:%S", &tm);
+	*ret_len = strftime(buf, size, format, &tm);
+	return ts;
+}
+
+static int stamp_iso_ms(char *buf, size_t size)
+{
+	size_t n;
+	struct timespec ts = now_as(buf, size, "[%Y-%m-%dT%H:%M:%S", &n);
 	return (int)n + snprintf(buf + n, size - n, ".%03ld] ", ts.tv_nsec / 1000000);
 }
+
+static int stamp_iso(char *buf, size_t size)
+{
+	size_t n;
+	(void)now_as(buf, size, "[%Y-%m-%dT%H:%M:%S] ", &n);
+	return (int)n;
+}
+
+/* The offset with a colon: "+02:00". */
+static int add_zone(char *buf, size_t size)
+{
+	char zone[16] = "";
+	size_t n;
+	(void)now_as(zone, sizeof zone, "%z", &n);
+	return n == 5 ? snprintf(buf, size, "%.3s:%s] ", zone, zone + 3) : snprintf(buf, size, "%s] ", zone);
+}
+
+static int stamp_zone(char *buf, size_t size)
+{
+	size_t n;
+	(void)now_as(buf, size, "[%Y-%m-%dT%H:%M:%S", &n);
+	return (int)n + add_zone(buf + n, size - n);
+}
+
+static int stamp_zone_ms(char *buf, size_t size)
+{
+	size_t n;
+	struct timespec ts = now_as(buf, size, "[%Y-%m-%dT%H:%M:%S", &n);
+	n += (size_t)snprintf(buf + n, size - n, ".%03ld", ts.tv_nsec / 1000000);
+	return (int)n + add_zone(buf + n, size - n);
+}
+
+static int stamp_clock(char *buf, size_t size) { return snprintf(buf, size, "[%ld] ", (long)clock()); }
+
+static int stamp_short(char *buf, size_t size)
+{
+	size_t n;
+	(void)now_as(buf, size, "[%b %d %H:%M:%S] ", &n);
+	return (int)n;
+}
+
+static int stamp_thread(char *buf, size_t size)
+{
+	char name[16] = "";
+	size_t n;
+	struct timespec ts = now_as(buf, size, "[%b %d %H:%M:%S", &n);
+	(void)prctl(PR_GET_NAME, name);
+	return (int)n + snprintf(buf + n, size - n, ".%06ld %d %-12s %p] ", ts.tv_nsec / 1000, (int)getpid(), name, (void *)(uintptr_t)pthread_self());
+}
+
+static const struct { const char *word; int (*fn)(char *, size_t); } stamps[] = {
+	{ "iso8601_ms", stamp_iso_ms }, { "iso8601", stamp_iso }, { "rfc5424_ms", stamp_zone_ms }, { "rfc5424", stamp_zone }, { "rfc3339", stamp_zone },
+	{ "clock", stamp_clock }, { "short", stamp_short }, { "thread_id", stamp_thread },
+};
+
+static bool word_is(const char *word, size_t n, const char *name) { return strlen(name) == n && !strncasecmp(word, name, n); }
+
+void log_set_time_format(const char *words)
+{
+	the_log.stamp = stamp_iso_ms;
+	the_log.stamp_stderr = false;
+	for (const char *p = words; p && *p;) {
+		size_t n = strcspn(p, ",");
+		for (size_t i = 0; i < sizeof stamps / sizeof *stamps; i++)
+			if (word_is(p, n, stamps[i].word))
+				the_log.stamp = stamps[i].fn;
+		if (word_is(p, n, "format_stderr"))
+			the_log.stamp_stderr = true;
+		p += n + (p[n] == ',');
+	}
+}
+
+static int stamp(char *buf, size_t size) { return (the_log.stamp ? the_log.stamp : stamp_iso_ms)(buf, size); }
+
+/* --- DebugFlags ------------------------------------------------------------------------------------- */
+#define LOG_FLAG(symbol, word) word,
+static const char *const flag_words[] = {
+#include "tables/log_flags.def"
+};
+#undef LOG_FLAG
+
+void log_set_flags(const char *words)
+{
+	the_log.flags = 0;
+	for (const char *p = words; p && *p;) {
+		size_t n = strcspn(p, ",");
+		for (size_t i = 0; i < LOG_F_COUNT; i++)
+			if (word_is(p, n, flag_words[i]))
+				the_log.flags |= 1ull << i;
+		p += n + (p[n] == ',');
+	}
+}
+
+bool log_flagged(enum log_flag flag) { return the_log.flags >> flag & 1; }
+
+/* --- lines ------------------------------------------------------------------------------------------ */
 
 /* Names and paths of users stand in log lines: a control character must neither end the line nor reach an operator's terminal. */
 static void make_one_line(char *text)
@@ -101,28 +210,44 @@ static void make_one_line(char *text)
 			*p = *p == '\t' || *p == '\n' ? ' ' : '?';
 }
 
-void log_at(enum log_level level, const char *fmt, ...)
+static void line_out(enum log_level level, const char *kind, const char *fmt, va_list ap)
 {
-	char text[4096], line[4600], when[64];
-	int saved = errno;
-	va_list ap;
-	if (!log_would(level))
-		return;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
+	char text[4096], line[4600], when[96] = "";
+	int saved = errno, at = snprintf(text, sizeof text, "%s%s", kind, *kind ? ": " : "");
+	vsnprintf(text + at, sizeof text - (size_t)at, fmt, ap);
 	if (the_log.fd >= 0) /* a daemon */
 		make_one_line(text);
+	if (level <= the_log.file_level || the_log.stamp_stderr)
+		stamp(when, sizeof when);
 	if (level <= the_log.stderr_level) {
-		int n = snprintf(line, sizeof line, "%s: %s%s\n", the_log.prog, prefixes[level], text);
+		int n = snprintf(line, sizeof line, "%s%s%s%s\n", the_log.stamp_stderr ? when : the_log.prog, the_log.stamp_stderr ? "" : ": ", prefixes[level], text);
 		write_line(2, line, (size_t)n);
 	}
 	if (level <= the_log.file_level) {
-		stamp(when, sizeof when);
 		int n = snprintf(line, sizeof line, "%s%s%s%s\n", when, the_log.prefix, prefixes[level], text);
 		write_line(the_log.fd, line, (size_t)n);
 	}
 	if (the_log.sink)
 		the_log.sink(level, text, the_log.sink_arg);
 	errno = saved;
+}
+
+void log_at(enum log_level level, const char *fmt, ...)
+{
+	va_list ap;
+	if (!log_would(level))
+		return;
+	va_start(ap, fmt);
+	line_out(level, "", fmt, ap);
+	va_end(ap);
+}
+
+void log_flag_at(enum log_flag flag, const char *fmt, ...)
+{
+	va_list ap;
+	if (!log_would(LOG_L_INFO))
+		return;
+	va_start(ap, fmt);
+	line_out(LOG_L_INFO, flag_words[flag], fmt, ap);
+	va_end(ap);
 }

@@ -5,6 +5,7 @@
  * quiet fatal error info verbose debug debug2 .. debug5. Process-wide, set once at start; safe from threads. */
 #pragma once
 #include <stdbool.h>
+#include <stdint.h>
 
 enum log_level { LOG_L_QUIET, LOG_L_FATAL, LOG_L_ERROR, LOG_L_INFO, LOG_L_VERBOSE, LOG_L_DEBUG, LOG_L_DEBUG2, LOG_L_DEBUG3, LOG_L_DEBUG4, LOG_L_DEBUG5 };
 
@@ -18,6 +19,17 @@ void log_set_levels(enum log_level stderr_level, enum log_level file_level);
 bool log_would(enum log_level level);
 /* The level of the file; of stderr where there is none. */
 enum log_level log_level_now(void);
+/* LogTimeFormat: "rfc5424_ms", "short,format_stderr" ... (slurm.conf(5)); words it does not know change nothing, NULL is iso8601_ms. */
+void log_set_time_format(const char *words);
+/* DebugFlags: subsystems whose lines (log_flag) are wanted; words without a row in tables/log_flags.def change nothing, NULL is none. */
+#define LOG_FLAG(symbol, word) LOG_F_##symbol,
+enum log_flag {
+#include "tables/log_flags.def"
+	LOG_F_COUNT
+};
+#undef LOG_FLAG
+void log_set_flags(const char *words);
+bool log_flagged(enum log_flag flag);
 /* "info", "debug2", "3" ... ; -EINVAL. */
 int log_level_parse(const char *text, enum log_level *ret);
 const char *log_level_name(enum log_level level);
@@ -32,3 +44,6 @@ void log_set_sink(void (*sink)(enum log_level, const char *line, void *arg), voi
 #define log_debug(...) do { if (log_would(LOG_L_DEBUG)) log_at(LOG_L_DEBUG, __VA_ARGS__); } while (0)
 #define log_debug2(...) do { if (log_would(LOG_L_DEBUG2)) log_at(LOG_L_DEBUG2, __VA_ARGS__); } while (0)
 #define log_debug3(...) do { if (log_would(LOG_L_DEBUG3)) log_at(LOG_L_DEBUG3, __VA_ARGS__); } while (0)
+/* A line of a subsystem that DebugFlags names, at level info; its first word is the flag's. */
+void log_flag_at(enum log_flag flag, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#define log_flag(symbol, ...) do { if (log_flagged(LOG_F_##symbol)) log_flag_at(LOG_F_##symbol, __VA_ARGS__); } while (0)

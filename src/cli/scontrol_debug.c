@@ -141,8 +141,8 @@ void scontrol_setdebugflags(struct scontrol *s, int argc, char **argv)
 			nodes = nodes_word(argv[i]);
 		else
 			good = flags_add(s, &req, argv[i]);
-	if (good && nodes)
-		scontrol_fail(s, "scontrol: error: setdebugflags with nodes= is not supported: slurmd has no DebugFlags; setdebug debug nodes=%s shows all its lines", nodes);
+	if (good && req.n_flag && nodes)
+		nodes_set(s, nodes, &req);
 	else if (good && req.n_flag)
 		ctld_set(s, &req, "slurm_set_debug_flags");
 	for (size_t i = 0; i < req.n_flag; i++)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "conf/rows.h"
@@ -234,6 +235,29 @@ char *conf_words_canon(enum conf_key k, const char *text)
 		return str_take(&out);
 	str_fini(&out);
 	return NULL;
+}
+
+char *conf_words_change(enum conf_key k, const char *text, char *const *change, size_t n)
+{
+	char *now = xstrdup(text ? text : "");
+	for (size_t i = 0; i < n; i++) {
+		char *word = *change[i] == '+' || *change[i] == '-' ? conf_words_canon(k, change[i] + 1) : NULL, *rest = now, *at;
+		struct str out = STR_INIT;
+		while (word && (at = str_next(&rest, ",")))
+			if (strcasecmp(at, word))
+				str_add_sep(&out, ",", at);
+		if (word && *change[i] == '+')
+			str_add_sep(&out, ",", word);
+		free(now);
+		now = word ? conf_words_canon(k, out.data ? out.data : "") : NULL;
+		if (word && !now)
+			now = xstrdup("");
+		str_fini(&out);
+		free(word);
+		if (!now)
+			return NULL;
+	}
+	return now;
 }
 
 /* --- values -------------------------------------------------------------------------------------- */

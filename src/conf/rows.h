@@ -34,6 +34,9 @@ int conf_value_check(enum conf_key k, const char *text, uint64_t *ret_num, struc
 void conf_words_doubt(enum conf_key k, const char *text, void (*tell)(const char *word, size_t len, bool known, void *arg), void *arg);
 /* The words of a list in the order and spelling of the row's range; NULL: none of them. malloc'd. */
 char *conf_words_canon(enum conf_key k, const char *text);
+/* The list `text` (NULL: empty) of a WORDS key with words more or less: each change is "+word" or "-word". Canonical, "" when none is left; the caller's to free.
+ * NULL: a change that is neither, or a word that the key does not have. */
+char *conf_words_change(enum conf_key k, const char *text, char *const *change, size_t n);
 /* The number of a text that was checked before. */
 uint64_t conf_value_num(enum conf_key k, const char *text);
 bool conf_bool_parse(const char *text, bool *ret);

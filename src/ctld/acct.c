@@ -320,6 +320,7 @@ static void send_some(struct acct *a)
 			pop(a);
 	} else {
 		a->sending = true;
+		log_flag(DBD_AGENT, "%zu records to slurmdbd, %zu wait", req.n_event, a->count - a->first);
 		wire_link_call(a->link, RPC_DB_SEND, &req.base, 30000, sent, a);
 	}
 	for (size_t i = 0; i < req.n_event; i++)

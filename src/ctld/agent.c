@@ -160,6 +160,7 @@ static void peer_push(struct peer *p)
 			p->tail = &p->head;
 		p->out++;
 		o->d->agent->in_flight++;
+		log_flag(AGENT, "%s of JobId=%u to node %s", rpc_row((uint16_t)o->rpc)->name, o->job_id, p->name);
 		wire_link_call_to(p->way->link, p->name, o->rpc, o->load->msg, kind_of(o->rpc)->timeout_ms, order_done, o);
 	}
 }
@@ -213,6 +214,7 @@ static bool retry_later(struct order *o)
 	uint64_t wait = RETRY_FIRST_MS << shift;
 	o->due_ms = ctld_now_ms() + (wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS);
 	o->next = o->d->agent->retry;
+	log_flag(AGENT, "%s of JobId=%u to node %s again in %llu ms", rpc_row((uint16_t)o->rpc)->name, o->job_id, o->peer->name, (unsigned long long)(o->due_ms - ctld_now_ms()));
 	o->d->agent->retry = o;
 	return true;
 }
@@ -256,6 +258,7 @@ static void order_done(int code, const ProtobufCMessage *rsp, const char *detail
 	struct order *o = arg;
 	struct peer *p = o->peer;
 	bool node_fault = false;
+	log_flag(AGENT, "%s of JobId=%u answered by node %s: %s", rpc_row((uint16_t)o->rpc)->name, o->job_id, p->name, code ? error_text(code) : "received");
 	p->out--;
 	o->d->agent->in_flight--;
 	if (code == -ECANCELED && p->wanted && !o->d->stopping)
@@ -328,6 +331,7 @@ static void tree_answer(size_t i, const Pb__RelayAnswer *a, void *arg)
 static void tree_end(const struct fan *f, void *arg)
 {
 	struct tree *t = arg;
+	log_flag(AGENT, "%s to %zu nodes: %u messages, %u levels", rpc_row((uint16_t)t->rpc)->name, t->n, fan_sent(f), fan_deepest(f));
 	log_debug("%s to %zu nodes: %u messages, %u levels", rpc_row((uint16_t)t->rpc)->name, t->n, fan_sent(f), fan_deepest(f));
 	for (struct tree **at = t->agent ? &t->agent->trees : NULL; at && *at; at = &(*at)->next)
 		if (*at == t) {

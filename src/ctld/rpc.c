@@ -120,6 +120,7 @@ void rpc_handle(struct wire_req *req, void *arg)
 	uint32_t uid = wire_req_identity(req)->uid;
 	uint64_t start_ns = uv_hrtime();
 	d->calls++;
+	log_flag(AUDIT_RPCS, "%s from uid %u at %s", rpc_row((uint16_t)n) ? rpc_row((uint16_t)n)->name : "?", uid, wire_req_peer(req));
 	log_debug2("call %s from uid %u at %s", rpc_row((uint16_t)n) ? rpc_row((uint16_t)n)->name : "?", wire_req_identity(req)->uid, wire_req_peer(req));
 	if (!h || !h->fn) {
 		d->refused++;
@@ -132,5 +133,6 @@ void rpc_handle(struct wire_req *req, void *arg)
 	} else {
 		h->fn(d, req);
 	}
+	log_flag(PROTOCOL, "%s took %llu us", rpc_row((uint16_t)n) ? rpc_row((uint16_t)n)->name : "?", (unsigned long long)((uv_hrtime() - start_ns) / 1000));
 	stat_add(d, n, uid, start_ns);
 }

@@ -33,42 +33,12 @@ void rpc_reconfigure(struct ctld *d, struct wire_req *req)
 	reply_result(d, req, rc, rc ? err.line : NULL);
 }
 
-/* DebugFlags with one word more or less; canonical, "" when none is left. NULL: no such word. */
-static char *flags_changed(const char *flags, const char *change)
-{
-	char *word = conf_words_canon(CONF_DebugFlags, change + 1), *left = NULL;
-	if (!word || (*change != '+' && *change != '-')) {
-		free(word);
-		return NULL;
-	}
-	struct str out = STR_INIT;
-	char *copy = xstrdup(flags ? flags : ""), *rest = copy, *at;
-	while ((at = str_next(&rest, ",")))
-		if (strcasecmp(at, word))
-			str_add_sep(&out, ",", at);
-	if (*change == '+')
-		str_add_sep(&out, ",", word);
-	left = conf_words_canon(CONF_DebugFlags, out.data ? out.data : "");
-	str_fini(&out);
-	free(copy);
-	free(word);
-	return left ? left : xstrdup("");
-}
-
 void rpc_log_set(struct ctld *d, struct wire_req *req)
 {
 	const Pb__LogSetReq *m = (const Pb__LogSetReq *)wire_req_msg(req);
 	const char *now = d->debug_flags ? d->debug_flags : conf_str(d->conf, CONF_DebugFlags);
-	char *flags = m->n_flag ? xstrdup(now ? now : "") : NULL;
-	bool good = !m->has_level || m->level <= LOG_L_DEBUG5;
-	for (size_t i = 0; good && i < m->n_flag; i++) {
-		char *next = flags_changed(flags, m->flag[i]);
-		good = next != NULL;
-		free(flags);
-		flags = next;
-	}
-	if (!good) {
-		free(flags);
+	char *flags = NULL;
+	if ((m->has_level && m->level > LOG_L_DEBUG5) || (m->n_flag && !(flags = conf_words_change(CONF_DebugFlags, now, m->flag, m->n_flag)))) {
 		reply_result(d, req, ESLURM_PROTOCOL, "no such level, or a word that DebugFlags does not have");
 		return;
 	}
@@ -82,6 +52,7 @@ void rpc_log_set(struct ctld *d, struct wire_req *req)
 		log_info("DebugFlags set to %s by uid %u", *flags ? flags : "nothing", wire_req_identity(req)->uid);
 		free(d->debug_flags);
 		d->debug_flags = flags;
+		log_set_flags(flags);
 	}
 	reply_result(d, req, 0, NULL);
 }

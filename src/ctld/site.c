@@ -110,6 +110,7 @@ static void on_end(uv_process_t *p, int64_t status, int signal)
 {
 	struct site *s = p->data;
 	s->status = signal ? signal : (int)(status & 255) << 8;
+	log_flag(SCRIPT, "%s of JobId=%u: %s ended with status %d:%d", name_of(s), s->job_id, s->path[s->at], s->status >> 8 & 255, s->status & 127);
 	if (s->status)
 		log_error("%s JobId=%u %s exit status %d:%d", name_of(s), s->job_id, s->path[s->at], s->status >> 8 & 255, s->status & 127);
 	(void)kill(-p->pid, SIGKILL);  /* what it left behind in its group */
@@ -135,6 +136,7 @@ static void program_next(struct site *s)
 	uv_process_options_t o = { .file = s->path[s->at], .args = argv, .env = s->env.var, .exit_cb = on_end, .stdio = io, .stdio_count = 3, .cwd = "/",
 				   .flags = UV_PROCESS_DETACHED };
 	s->process.data = s;
+	log_flag(SCRIPT, "%s of JobId=%u: running %s", name_of(s), s->job_id, s->path[s->at]);
 	int rc = uv_spawn(s->d->loop, &s->process, &o);
 	if (rc) {
 		log_error("%s=%s cannot be run: %s", name_of(s), s->path[s->at], uv_strerror(rc));

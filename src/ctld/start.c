@@ -42,6 +42,8 @@ void start_log(struct ctld *d)
 		level = LOG_L_INFO + (unsigned)d->verbose;
 	if (level > LOG_L_DEBUG5)
 		level = LOG_L_DEBUG5;
+	log_set_time_format(conf_str(d->conf, CONF_LogTimeFormat));
+	log_set_flags(d->debug_flags ? d->debug_flags : conf_str(d->conf, CONF_DebugFlags));
 	log_init("slurmctld", d->foreground ? (enum log_level)level : LOG_L_ERROR); /* seen until daemon_ready */
 	int rc = log_open(path, (enum log_level)level);
 	if (rc) {

@@ -19,6 +19,7 @@
 #include "ctld/scripts.h"
 #include "ctld/mail.h"
 #include "ctld/site.h"
+#include "ctld/trace.h"
 #include "ctld/turn.h"
 #include "ctld/waiters.h"
 
@@ -282,8 +283,8 @@ static bool must_wait(const struct core_event *ev, const struct effects *fx)
 	return false;
 }
 
-/* What a pass costs is told by the time of the turn it was part of. */
-static void step_timed(struct ctld *d, struct core_event *ev, struct effects *fx)
+/* What a pass costs is told by the time of the turn it was part of. Was one of the planner? */
+static bool step_timed(struct ctld *d, struct core_event *ev, struct effects *fx)
 {
 	struct core_passes quick, plan, quick_after, plan_after;
 	core_passes(d->core, &quick, &plan);
@@ -292,12 +293,13 @@ static void step_timed(struct ctld *d, struct core_event *ev, struct effects *fx
 	core_passes(d->core, &quick_after, &plan_after);
 	struct pass_times *p = plan_after.n > plan.n ? &d->plan_pass : quick_after.n > quick.n ? &d->pass : NULL;
 	if (!p)
-		return;
+		return false;
 	p->last_us = (uv_hrtime() - start_ns) / 1000;
 	p->max_us = p->last_us > p->max_us ? p->last_us : p->max_us;
 	p->sum_us += p->last_us;
 	p->last_ms = ev->time_ms;
 	p->n++;
+	return p == &d->plan_pass;
 }
 
 void turn_step(struct ctld *d, struct core_event *ev)
@@ -306,7 +308,7 @@ void turn_step(struct ctld *d, struct core_event *ev)
 	struct actions now = { 0 };
 	assert(!t->step_out);
 	ev->time_ms = ctld_now_ms();
-	step_timed(d, ev, t->fx);
+	bool planned = step_timed(d, ev, t->fx);
 	reads_core_changed(d->reads);
 	bool wait = must_wait(ev, t->fx);
 	t->step_out = wait ? &t->actions : &now;
@@ -315,6 +317,7 @@ void turn_step(struct ctld *d, struct core_event *ev)
 		assert((size_t)e->type < sizeof effect_fn / sizeof *effect_fn && effect_fn[e->type]);
 		effect_fn[e->type](t, e);
 	}
+	trace_turn(d, ev, t->fx, planned);
 	effects_reset(t->fx);
 	t->step_out = NULL;
 	actions_run(d, &now);

@@ -118,6 +118,8 @@ static void handle(struct wire_req *r, void *arg)
 		{ RPC_DB_PING, do_ping }, { RPC_PING, do_ping }, { RPC_DB_SEND, do_send }, { RPC_DB_JOBS, do_jobs },
 		{ RPC_DB_ACCT_GET, do_acct_get }, { RPC_DB_ACCT_SET, do_acct_set },
 	};
+	const struct rpc_row *row = rpc_row((uint16_t)wire_req_rpc(r));
+	log_flag(AUDIT_RPCS, "%s from uid %u at %s", row ? row->name : "?", wire_req_identity(r)->uid, wire_req_peer(r));
 	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
 		if (calls[i].rpc == wire_req_rpc(r)) {
 			calls[i].fn(arg, r);
@@ -222,6 +224,8 @@ static void open_log(struct dbd *d)
 	enum log_level level = (enum log_level)conf_num(d->conf, CONF_Dbd_DebugLevel);
 	const char *path = conf_str(d->conf, CONF_Dbd_LogFile);
 	level = level + d->verbose > LOG_L_DEBUG5 ? LOG_L_DEBUG5 : level + d->verbose;
+	log_set_time_format(conf_str(d->conf, CONF_Dbd_LogTimeFormat));
+	log_set_flags(conf_str(d->conf, CONF_Dbd_DebugFlags));
 	log_set_levels(d->foreground || d->back_to >= 0 ? level : LOG_L_ERROR, level);
 	int rc = log_open(path, level);
 	if (rc)

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "conf/rows.h"
 #include "noded/cred.h"
 #include "noded/handlers.h"
 #include "noded/jobs.h"
@@ -228,11 +229,22 @@ static void h_reboot(struct noded *n, struct wire_req *req)
 static void h_log_set(struct noded *n, struct wire_req *req)
 {
 	const Pb__LogSetReq *m = (const Pb__LogSetReq *)wire_req_msg(req);
-	if (m->has_level && m->level <= LOG_L_DEBUG5) {
+	char *flags = NULL;
+	if ((m->has_level && m->level > LOG_L_DEBUG5) || (m->n_flag && !(flags = conf_words_change(CONF_DebugFlags, noded_debug_flags(n), m->flag, m->n_flag)))) {
+		handlers_reply(req, ESLURM_PROTOCOL, "no such level, or a word that DebugFlags does not have");
+		return;
+	}
+	if (flags) {
+		log_info("DebugFlags set to %s by uid %u", *flags ? flags : "nothing", wire_req_identity(req)->uid);
+		free(n->debug_flags);
+		n->debug_flags = flags;
+		log_set_flags(flags);
+	}
+	if (m->has_level) {
 		log_info("level of the log set to %s by uid %u", log_level_name((enum log_level)m->level), wire_req_identity(req)->uid);
 		log_set_levels(n->opt.foreground ? (enum log_level)m->level : LOG_L_ERROR, (enum log_level)m->level);
 	}
-	handlers_reply(req, m->has_level && m->level <= LOG_L_DEBUG5 ? 0 : ESLURM_PROTOCOL, NULL);
+	handlers_reply(req, 0, NULL);
 }
 
 /* For scontrol listjobs, liststeps, listpids, getent and show slurmd. */
@@ -302,6 +314,8 @@ void handlers_run(struct wire_req *req, void *arg)
 {
 	const struct noded *n = arg;
 	const char *to = wire_req_to(req);
+	const struct rpc_row *row = rpc_row((uint16_t)wire_req_rpc(req));
+	log_flag(AUDIT_RPCS, "%s from uid %u at %s", row ? row->name : "?", wire_req_identity(req)->uid, wire_req_peer(req));
 	if (to && strcmp(to, n->name)) {
 		char text[600];
 		snprintf(text, sizeof text, "this is the slurmd of node %s, not of %s", n->name, to);

@@ -153,6 +153,9 @@ void hardware_gres_find(struct noded *n)
 		free(problem);
 	else
 		n->gres_problem = problem;
+	for (size_t i = 0; i < n->gres.n; i++)
+		log_flag(GRES, "%s:%s:%llu File=%s Cores=%s", n->gres.entry[i]->name, n->gres.entry[i]->type ? n->gres.entry[i]->type : "", (unsigned long long)n->gres.entry[i]->count,
+			 n->gres.entry[i]->files ? n->gres.entry[i]->files : "", n->gres.entry[i]->cores ? n->gres.entry[i]->cores : "");
 	if (n->gres_problem)
 		log_error("%s", n->gres_problem);
 }

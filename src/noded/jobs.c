@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "noded/events.h"
+#include "model/stepid.h"
 #include "noded/jobs.h"
 #include "noded/mute.h"
 #include "noded/namespace.h"
@@ -502,6 +503,9 @@ void jobs_step_end(struct noded *n, struct node_step *st, const Pb__StepdEvent *
 		runs_add(&ran, st->job_id, st->restarts);
 	bool left = steps_count_job(n, st->job_id) > 0;
 	bool clean = st->batch && !left && !script_is_set(n, CONF_Epilog) && !(j && j->terminating);
+	char id[40];
+	stepid_format(st->job_id, st->step_id, id, sizeof id);
+	log_flag(STEPS, "StepId=%s ended with status %u%s", id, event ? event->status : SIGKILL, clean ? ", job is over here" : "");
 	log_debug("step %u.%d ended with status %u%s", st->job_id, (int)st->step_id, event ? event->status : SIGKILL, clean ? ", job is over here" : "");
 	if (clean)
 		over_add(n, st->job_id, st->restarts);

@@ -78,10 +78,21 @@ static void on_hup(uv_signal_t *sig, int signum)
 	registration_again(n);
 }
 
+/* The log was moved away: begin it anew. */
+static void on_usr2(uv_signal_t *sig, int signum)
+{
+	char *full = noded_log_path(sig->data);
+	(void)signum;
+	int rc = log_open(full, log_level_now());
+	if (rc < 0)
+		log_error("cannot write the log %s: %s", full, strerror(-rc));
+	free(full);
+}
+
 static void signals_start(struct noded *n)
 {
-	static uv_signal_t handles[4];
-	static const struct { int sig; uv_signal_cb fn; } list[] = { { SIGCHLD, on_child }, { SIGTERM, on_term }, { SIGINT, on_term }, { SIGHUP, on_hup } };
+	static uv_signal_t handles[5];
+	static const struct { int sig; uv_signal_cb fn; } list[] = { { SIGCHLD, on_child }, { SIGTERM, on_term }, { SIGINT, on_term }, { SIGHUP, on_hup }, { SIGUSR2, on_usr2 } };
 	signal(SIGPIPE, SIG_IGN);
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
 		uv_signal_init(&n->loop, &handles[i]);
@@ -96,11 +107,15 @@ char *noded_log_path(const struct noded *n)
 	return path && *path ? conf_expand(n->conf, path, n->name) : NULL;
 }
 
+const char *noded_debug_flags(const struct noded *n) { return n->debug_flags ? n->debug_flags : conf_str(n->conf, CONF_DebugFlags); }
+
 static void log_setup(struct noded *n)
 {
 	enum log_level level = (enum log_level)conf_num(n->conf, CONF_SlurmdDebug);
 	level = level + (unsigned)n->opt.verbose > LOG_L_DEBUG5 ? LOG_L_DEBUG5 : level + (unsigned)n->opt.verbose;
 	char *full = noded_log_path(n);
+	log_set_time_format(conf_str(n->conf, CONF_LogTimeFormat));
+	log_set_flags(noded_debug_flags(n));
 	log_set_levels(n->opt.foreground ? level : LOG_L_ERROR, level);
 	int rc = log_open(full, level);
 	if (rc < 0)
@@ -121,6 +136,8 @@ int noded_load_conf(struct noded *n, struct error *err)
 	}
 	conf_destroy(n->conf);
 	n->conf = conf;
+	free(n->debug_flags);
+	n->debug_flags = NULL;
 	n->self = self;
 	xstr_set(&n->name, self->name);
 	log_setup(n);

@@ -61,6 +61,7 @@ struct noded {
 	uint32_t node_index;
 	uid_t slurm_uid;
 	bool is_root, registered, stopping;
+	char *debug_flags;               /* scontrol setdebugflags nodes=: instead of DebugFlags, until the configuration is read again; NULL: as configured */
 	struct cred_book *creds;
 	struct event_queue *events;
 	struct node_step *steps;          /* list */
@@ -74,3 +75,5 @@ struct noded {
 int noded_load_conf(struct noded *n, struct error *err);
 /* Its log file: the caller's to free; NULL: none. */
 char *noded_log_path(const struct noded *n);
+/* Of scontrol setdebugflags nodes=, else of the configuration; may be NULL. */
+const char *noded_debug_flags(const struct noded *n);

@@ -98,6 +98,7 @@ static int script_exec(struct script *s)
 	posix_spawnattr_setsigdefault(&attr, &all);
 	char *path = s->path.name[s->at], *argv[] = { path, NULL };
 	int rc = posix_spawn(&s->pid, path, &actions, &attr, argv, s->env.var);
+	log_flag(SCRIPT, "running %s%s%s", path, rc ? ": " : "", rc ? strerror(rc) : "");
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attr);
 	return rc;
@@ -144,6 +145,7 @@ bool script_reaped(struct noded *n, pid_t pid, int status)
 		if (s->done)               /* nobody waits for what RebootProgram leaves to run */
 			kill(-pid, SIGKILL);   /* children it left in its group */
 		s->pid = 0;
+		log_flag(SCRIPT, "%s ended with status %d:%d", s->path.name[s->at], status >> 8 & 255, status & 127);
 		if (status)
 			log_error("%s ended with status %d", s->path.name[s->at], status);
 		s->status = status;

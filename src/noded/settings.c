@@ -83,6 +83,10 @@ void settings_fill(const struct noded *n, Pb__StepdStart *start)
 		if (conf_bool(n->conf, switches[i].key))
 			setting_add(start, switches[i].name, "yes");
 	setting_add(start, "SlurmdDebug", log_level_name((enum log_level)conf_num(n->conf, CONF_SlurmdDebug)));
+	if (conf_str(n->conf, CONF_LogTimeFormat))
+		setting_add(start, "LogTimeFormat", conf_str(n->conf, CONF_LogTimeFormat));
+	if (noded_debug_flags(n))
+		setting_add(start, "DebugFlags", noded_debug_flags(n));
 	setting_add(start, "ConfPath", conf_path(n->conf));
 	if (conf_str(n->conf, CONF_MpiParams))
 		setting_add(start, "MpiParams", conf_str(n->conf, CONF_MpiParams));

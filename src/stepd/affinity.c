@@ -390,6 +390,14 @@ void affinity_apply(struct step *s, const struct task *t)
 	if (!plugin || !strstr(plugin, "affinity") || (!plan.task && !affinity_is_real(s)) || sched_getaffinity(0, sizeof have, &have) < 0)
 		return;
 	CPU_AND(&set, &set, &have);
+	if (log_flagged(LOG_F_CPU_BIND)) {
+		struct str list = STR_INIT;
+		for (int i = 0; i < CPU_SETSIZE; i++)
+			if (CPU_ISSET((size_t)i, &set))
+				str_addf(&list, "%s%d", list.len ? "," : "", i);
+		log_flag(CPU_BIND, "task %u on CPUs %s", t->rank, list.data ? list.data : "none");
+		str_fini(&list);
+	}
 	if (CPU_COUNT(&set) && sched_setaffinity(0, sizeof set, &set) < 0)
 		log_error("cannot bind task %u to its CPUs", t->rank);
 }

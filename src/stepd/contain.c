@@ -73,6 +73,7 @@ void contain_create(struct step *s)
 	}
 	s->cgroup = xstrdup(step);
 	s->contain = CONTAIN_CGROUP;
+	log_flag(CGROUP, "%s made", step);
 	contain_limit(s, job);
 	contain_devices(s);
 }

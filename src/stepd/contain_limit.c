@@ -71,6 +71,7 @@ static void number_write(const char *dir, const char *name, uint64_t value)
 	char text[24];
 	snprintf(text, sizeof text, "%" PRIu64, value);
 	int rc = contain_write(dir, name, text);
+	log_flag(CGROUP, "%s/%s set to %s", dir, name, text);
 	if (rc < 0)
 		log_error("cannot set %s/%s to %s: %s", dir, name, text, strerror(-rc));
 }
@@ -128,6 +129,7 @@ static void cpus_write(const struct step *s, const char *dir, const char *ids)
 {
 	char *list = ids ? affinity_kernel_list(s, ids) : NULL;
 	int rc = list && *list ? contain_write(dir, "cpuset.cpus", list) : 0;
+	log_flag(CGROUP, "%s/cpuset.cpus set to %s", dir, list ? list : "what the job has");
 	if (rc < 0)
 		log_error("cannot keep %s to CPUs %s: %s", dir, list, strerror(-rc));
 	free(list);

@@ -112,6 +112,8 @@ static void log_start(struct step *s)
 	const char *level = step_conf(s, "SlurmdDebug");
 	if (level)
 		(void)log_level_parse(level, &file);
+	log_set_time_format(step_conf(s, "LogTimeFormat"));
+	log_set_flags(step_conf(s, "DebugFlags"));
 	log_init("slurmstepd", LOG_L_QUIET);
 	log_set_prefix(xasprintf("[%s] ", s->name));
 	(void)log_open(step_conf(s, "SlurmdLogFile"), file);

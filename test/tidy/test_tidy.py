@@ -183,12 +183,24 @@ def test_each_configuration_key_that_works_is_read():
 def test_each_word_of_a_key_that_works_is_read():
     """A word of a list that nothing looks for is ~harmless, ?told or !refused. The plain choice (the default, none) needs no code."""
     text = readers().lower()
+    flags = {word.lower() for _, word in log_flags()}
     idle = []
     for row in conf_rows():
         if row["status"] == "WORKS" and choice(row):
             plain = {row["default"].lower(), "none", "off", "no"}
+            plain |= flags if row["key"] == "DebugFlags" else set()
             idle += [f"{row['key']}={w}" for w in words(row) if w.lower() not in plain and not re.search(r'["/|=]%s["=/]' % re.escape(w.lower().split("/")[-1]), text)]
     assert sorted(idle) == sorted(WORDS_READ_OTHERWISE), "not looked for by name, or (in the list of this test) found now"
+
+
+def log_flags():
+    return re.findall(r'^LOG_FLAG\((\w+), "(\w+)"\)', read(os.path.join(ROOT, "tables", "log_flags.def")), re.M)
+
+
+def test_each_word_of_debugflags_makes_a_line():
+    text = readers()
+    silent = [word for symbol, word in log_flags() if not re.search(r"\blog_flag\(%s," % symbol, text)]
+    assert not silent and len(log_flags()) > 10, silent
 
 
 def test_harmless_keys_say_why():
