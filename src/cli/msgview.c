@@ -44,6 +44,17 @@ bool msgview_each(const struct msgview *v, unsigned n, size_t *at, struct wire_f
 	return false;
 }
 
+struct slice msgview_find(const uint8_t *data, size_t len, unsigned n)
+{
+	struct wire_skim skim;
+	struct wire_field f;
+	wire_skim_start(&skim, data, len);
+	while (wire_skim_next(&skim, &f))
+		if (f.number == n)
+			return (struct slice){ (const char *)f.data, f.len };
+	return (struct slice){ 0 };
+}
+
 char *slice_dup(struct slice s) { return s.p ? xstrndup(s.p, s.n) : NULL; }
 
 bool slice_in_list(struct slice s, const char *list)

@@ -37,6 +37,8 @@ static inline struct slice msgview_text(const struct msgview *v, unsigned n)
 {
 	return msgview_has(v, n) ? (struct slice){ (const char *)v->f[n].data, v->f[n].len } : (struct slice){ 0 };
 }
+/* The first text with this number, without reading the rest. */
+struct slice msgview_find(const uint8_t *data, size_t len, unsigned n);
 /* Walk all occurrences of field n: start with *at = 0; false when there are no more. */
 bool msgview_each(const struct msgview *v, unsigned n, size_t *at, struct wire_field *ret);
 
