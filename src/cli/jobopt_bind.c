@@ -37,10 +37,9 @@ struct bind_word { const char *name; bool list, hex; };
 static const struct bind_word cpu_words[] = { { "none", 0, 0 }, { "no", 0, 0 }, { "map_cpu", 1, 0 }, { "mapcpu", 1, 0 }, { "mask_cpu", 1, 1 },
 	{ "maskcpu", 1, 1 }, { "rank_ldom", 0, 0 }, { "map_ldom", 1, 0 }, { "mask_ldom", 1, 1 }, { "sockets", 0, 0 }, { "socket", 0, 0 },
 	{ "cores", 0, 0 }, { "core", 0, 0 }, { "threads", 0, 0 }, { "thread", 0, 0 }, { "ldoms", 0, 0 }, { "ldom", 0, 0 }, { "rank", 0, 0 },
-	{ "quiet", 0, 0 }, { "q", 0, 0 }, { "verbose", 0, 0 }, { "v", 0, 0 }, { NULL, 0, 0 } };
+	{ "one_thread", 0, 0 }, { "quiet", 0, 0 }, { "q", 0, 0 }, { "verbose", 0, 0 }, { "v", 0, 0 }, { NULL, 0, 0 } };
 static const struct bind_word mem_words[] = { { "none", 0, 0 }, { "no", 0, 0 }, { "rank", 0, 0 }, { "local", 0, 0 }, { "map_mem", 1, 0 },
-	{ "mask_mem", 1, 1 }, { "quiet", 0, 0 }, { "q", 0, 0 }, { "verbose", 0, 0 }, { "v", 0, 0 }, { "sort", 0, 0 }, { "nosort", 0, 0 },
-	{ "prefer", 0, 0 }, { "p", 0, 0 }, { NULL, 0, 0 } };
+	{ "mask_mem", 1, 1 }, { "quiet", 0, 0 }, { "q", 0, 0 }, { "verbose", 0, 0 }, { "v", 0, 0 }, { "prefer", 0, 0 }, { "p", 0, 0 }, { NULL, 0, 0 } };
 
 /* `part` is at a word; *ret_end is where the next one begins (a list keeps its commas). */
 static int bind_word_check(struct jobopt *o, const char *option, const struct bind_word *words, const char *part, const char **ret_end, struct error *err)

@@ -391,6 +391,28 @@ static void nodes_raise(struct jobopt *o)
 	}
 }
 
+/* One thread of each core is used; memory_bound also lets sockets of a single core do. The last word that says something about either counts; who says himself
+ * what the cores are to be has not asked for this. */
+static void hint_take(Pb__JobDesc *d)
+{
+	char *copy = xstrdup(d->hint ? d->hint : ""), *cursor = copy, *part;
+	bool one_thread = false, one_core = false;
+	while ((part = str_next(&cursor, ","))) {
+		bool bound = str_eq_nocase(part, "compute_bound") || str_eq_nocase(part, "memory_bound");
+		one_thread = *part ? bound || str_eq_nocase(part, "nomultithread") : one_thread;
+		one_core = bound ? str_eq_nocase(part, "memory_bound") : one_core;
+	}
+	xfree(copy);
+	if (d->has_cores_per_socket || !one_thread)
+		return;
+	if (!d->has_threads_per_core) {
+		d->has_threads_per_core = true;
+		d->threads_per_core = 1;
+	}
+	d->has_cores_per_socket = one_core;
+	d->cores_per_socket = one_core;
+}
+
 int jobopt_check(struct jobopt *o, struct error *err)
 {
 	int rc = 0;
@@ -414,10 +436,6 @@ int jobopt_check(struct jobopt *o, struct error *err)
 	gpu_derive(o);
 	nodes_raise(o);
 	nodes_lower(o);
-	bool one_thread = str_eq_nocase(o->desc->hint, "nomultithread") || str_eq_nocase(o->desc->hint, "compute_bound");
-	if (one_thread && !o->desc->has_threads_per_core) {
-		o->desc->has_threads_per_core = true;
-		o->desc->threads_per_core = 1;
-	}
+	hint_take(o->desc);
 	return 0;
 }

@@ -527,12 +527,17 @@ JOBOPT_PARSER(hint)
 		o->show = JOBOPT_SHOW_HINT;
 		return 0;
 	}
-	if (str_eq_nocase(value, "memory_bound"))
-		return jobopt_refuse(o, 1, err, "--hint=memory_bound is not supported by this version");
-	if (!word_find(words, value))
-		return jobopt_refuse(o, 1, err, "unrecognized --hint argument \"%s\", see --hint=help", value);
-	jobopt_put_str(o, &row->target, value);
-	return 0;
+	char *copy = xstrdup(value), *cursor = copy, *part;
+	int rc = 0;
+	do {
+		part = str_next(&cursor, ",");
+		if (!part || !word_find(words, part))
+			rc = jobopt_refuse(o, 1, err, "unrecognized --hint argument \"%s\", see --hint=help", part ? part : "");
+	} while (rc == 0 && cursor);
+	xfree(copy);
+	if (rc == 0)
+		jobopt_put_str(o, &row->target, value);
+	return rc;
 }
 
 /* An optional value: "" where none is given. */

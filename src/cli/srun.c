@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,6 +54,18 @@ static void pty_check(struct srun *s)
 	s->o.pty = false;
 }
 
+/* The word is taken, as by the reference, and means nothing any more. */
+static void rank_tell(const struct srun *s)
+{
+	const char *bind = s->o.desc->cpu_bind;
+	for (const char *at = bind; at && *at; at += strspn(at, ",")) {
+		size_t len = strcspn(at, ",:=");
+		if (len == 4 && !strncasecmp(at, "rank", 4))
+			log_info("Ignoring --cpu-bind=rank. Rank binding is obsolete.");
+		at += strcspn(at, ",");
+	}
+}
+
 static int options_read(struct srun *s, int argc, char **argv)
 {
 	struct error err = { 0 };
@@ -74,6 +87,7 @@ static int options_read(struct srun *s, int argc, char **argv)
 	if (jobopt_show(&s->o, &code))
 		exit(code);
 	log_setup(s);
+	rank_tell(s);
 	if (jobopt_check(&s->o, &err) < 0)
 		return jobopt_report(&s->o, &err);
 	if (s->o.verbose)

@@ -71,6 +71,7 @@ struct node_info {
 	struct conn *conn;
 	uint32_t peer_port;    /* where its slurmstepd listens for the others of the step; 0: not told */
 	bool is_ended;
+	uint32_t fail_code;    /* srun's exit code for a launch that failed there; 0: 1 */
 	uint64_t retry_ms, retry_until_ms;     /* its slurmd could not be reached; 0: not so */
 };
 struct conn {                  /* one slurmstepd */
@@ -129,7 +130,7 @@ struct srun {
 	struct termios saved;
 	/* ends */
 	uint64_t first_exit_ms, kill_at_ms, give_up_at_ms, interrupt_ms, warn_at_ms;
-	bool wait_done, is_aborted, is_terminating, was_force_told, was_busy, launch_failed, ctrl_c_sent, warned;
+	bool wait_done, is_aborted, is_terminating, was_force_told, was_busy, launch_failed, launch_told, ctrl_c_sent, warned;
 	int exit_code;
 	uint32_t exit_status;      /* highest, as from wait(2) */
 };
@@ -229,6 +230,8 @@ void tasks_tell_exits(struct srun *s);
 void tasks_fail(struct srun *s);             /* a task has failed the step: end it */
 void tasks_print_states(struct srun *s);
 void node_lost(struct srun *s, struct node_info *n, const char *why);
+/* Its slurmstepd says that it cannot run its tasks. */
+void node_failed(struct srun *s, struct node_info *n, const Pb__IoText *m);
 void node_ended(struct srun *s, struct node_info *n);
 
 /* srun_run.c */

@@ -255,7 +255,7 @@ static bool frame_run(struct conn *c, uint8_t type, uint32_t task, const uint8_t
 		if (type == STEPIO_TEXT)
 			text_take(s, m->text, strlen(m->text));
 		else
-			node_lost(s, c->node, m->text);
+			node_failed(s, c->node, m);
 		pb__io_text__free_unpacked(m, NULL);
 		return true;
 	}

@@ -215,7 +215,7 @@ void node_lost(struct srun *s, struct node_info *n, const char *why)
 		uint32_t task = n->row->task_ids[k];
 		if (s->task[task].state == TASK_EXITED)
 			continue;
-		exit_note(s, task, started ? SIGKILL : 1 << 8, false);
+		exit_note(s, task, started ? SIGKILL : (int)(n->fail_code ? n->fail_code : 1) << 8, false);
 		if (!started) {
 			s->task[task].is_told = true;   /* the line above said it */
 			s->pending_exits--;
@@ -226,4 +226,19 @@ void node_lost(struct srun *s, struct node_info *n, const char *why)
 		log_info("Terminating StepId=%u.%u", s->job_id, s->step_id);
 		run_terminate(s, SIGKILL);
 	}
+}
+
+void node_failed(struct srun *s, struct node_info *n, const Pb__IoText *m)
+{
+	if (n->is_ended)
+		return;
+	if (m->detail)
+		log_error("%s", m->detail);
+	n->fail_code = m->exit_code & 0xff;
+	node_lost(s, n, m->text);
+	if (!n->fail_code || s->launch_told)
+		return;
+	s->launch_told = true;
+	log_error("Application launch failed: %s", m->text);
+	log_info("Job step aborted");
 }

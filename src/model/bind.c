@@ -33,8 +33,8 @@ static bool flag_take(struct bind *b, const char *at, size_t len, bool memory)
 		b->verbose = false;
 	else if (memory && (is(at, len, "prefer") || is(at, len, "p")))
 		b->prefer = true;
-	else if (memory && (is(at, len, "sort") || is(at, len, "nosort")))
-		b->sort = len == 4;
+	else if (!memory && is(at, len, "one_thread"))
+		b->one_thread = true;
 	else
 		return false;
 	return true;

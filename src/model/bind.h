@@ -12,7 +12,7 @@ enum bind_kind { BIND_UNSET, BIND_NONE, BIND_RANK, BIND_LOCAL, BIND_MAP, BIND_MA
 
 struct bind {
 	enum bind_kind kind;
-	bool verbose, prefer, sort;
+	bool verbose, prefer, one_thread;
 	char **item;               /* of a list; masks in hexadecimal without 0x */
 	size_t n;
 };

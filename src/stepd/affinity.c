@@ -19,10 +19,10 @@
 #include "model/envlist.h"
 #include "model/idset.h"
 #include "stepd/affinity.h"
-#include "stepd/io.h"
 #include "stepd/step.h"
 
 #define CPUS_MAX CPU_SETSIZE
+#define BIND_EXIT 192          /* of srun, as of the reference's */
 #define HEX_MAX (CPUS_MAX / 4 + 1)
 
 static struct {
@@ -139,6 +139,8 @@ static uint32_t threads_wanted(const struct step *s)
 	const Pb__StepDesc *d = s->cred->desc;
 	const Pb__JobDesc *j = s->cred->job->desc;
 	const char *hint = s->spec && s->spec->hint ? s->spec->hint : j ? j->hint : NULL;
+	if (plan.bind.one_thread)
+		return 1;
 	if (d && d->has_threads_per_core)
 		return d->threads_per_core;
 	if (hint && (strstr(hint, "nomultithread") || strstr(hint, "bound")))
@@ -332,7 +334,9 @@ static int plan_numbers(struct step *s)
 		if (hard && (!CPU_COUNT(&plan.task[i]) || !CPU_EQUAL(&outside, &plan.task[i]))) {
 			char hex[HEX_MAX];
 			mask_text(&plan.allowed, hex);
-			io_text(s, xasprintf("CPU binding outside of job step allocation, allocated CPUs are: 0x%s.", hex));
+			s->launch_detail = xasprintf("CPU binding outside of job step allocation, allocated CPUs are: 0x%s.", hex);
+			s->launch_exit = BIND_EXIT;
+			log_error("%s", s->launch_detail);
 			return step_fail(s, EINVAL, "Unable to satisfy cpu bind request");
 		}
 	}

@@ -57,6 +57,11 @@ static void env_bind(struct envlist *e, const char *name, const char *text, bool
 	if (!text || !*text || bind_parse(text, memory, &b) < 0)
 		return;
 	char *list = bind_list(&b);
+	if (memory && !b.verbose && !b.prefer && b.kind == BIND_UNSET) {          /* only "quiet": as if nothing was said */
+		free(list);
+		bind_fini(&b);
+		return;
+	}
 	const char *kind = bind_kind_name(b.kind, memory), *loud = b.verbose ? "verbose" : "quiet", *colon = list ? ":" : "";
 	envlist_setf(e, name, "%s%s%s%s%s%s", loud, b.prefer ? ",prefer" : "", *kind ? "," : "", kind, colon, list ? list : "");
 	snprintf(var, sizeof var, "%s_VERBOSE", name);

@@ -439,8 +439,10 @@ bool io_link_send(struct step *s, uint8_t type, const void *data, size_t n) { re
 void io_link_failed(struct step *s, const char *text)
 {
 	Pb__IoText msg = PB__IO_TEXT__INIT;
-	(void)s;
 	msg.text = (char *)text;
+	msg.detail = s->launch_detail;
+	msg.has_exit_code = s->launch_exit != 0;
+	msg.exit_code = s->launch_exit;
 	message_add(&the_link, STEPIO_FAILED, &msg.base);
 }
 

@@ -72,6 +72,8 @@ struct step {
 	int done_fd;                    /* the completion, prepared (done.h); -1: it could not be */
 	int launch_error;               /* errno; the step did not run */
 	char *launch_text;
+	char *launch_detail;            /* a line that srun says before it; NULL: none */
+	uint32_t launch_exit;           /* srun's exit code; 0: 1 */
 	uint32_t kill_wait_sec;
 	uv_timer_t kill_timer;
 	bool kill_timer_on;
