@@ -368,7 +368,7 @@ static void test_step_stdin(void **state)
 static void test_step_missing_program(void **state)
 {
 	(void)state;
-	step_check((char *[]){ "/no/such", NULL }, NULL, 1, "", "slurmstepd: error: execve(): /no/such: No such file or directory\n", 2 << 8);
+	step_check((char *[]){ "/no/such/program", NULL }, NULL, 1, "", "slurmstepd: error: execve(): /no/such/program: No such file or directory\n", 2 << 8);
 }
 
 static void test_step_large(void **state)
