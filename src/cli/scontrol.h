@@ -18,6 +18,9 @@ struct scontrol {
 struct client *scontrol_client(struct scontrol *s);
 /* Remember a failure: message to stderr (unless --quiet), exit status 1. */
 void scontrol_fail(struct scontrol *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* scontrol_values.c: may the value be right? If not, it is said why. */
+bool scontrol_job_value(struct scontrol *s, const char *key, const char *value);
+bool scontrol_part_value(struct scontrol *s, const char *key, const char *value);
 
 /* The same on stdout, where the reference says that a thing shown does not exist. */
 void scontrol_missing(struct scontrol *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -211,7 +211,8 @@ static void put_part_limits(struct str *out, const struct msgview *m, const stru
 	kv_yes(out, " ReqResv=", m, PB_PartitionRecord_req_resv);
 	kv(out, " OverSubscribe=", m, PB_PartitionRecord_oversubscribe, "NO");
 	str_add(out, NL(s));
-	kv_or(out, "OverTimeLimit=", m, PB_PartitionRecord_over_time_limit_min, "NONE");
+	bool over = msgview_num(m, PB_PartitionRecord_over_time_limit_min, 0) >= UINT32_MAX;
+	kv_or(out, "OverTimeLimit=", m, PB_PartitionRecord_over_time_limit_min, over ? "UNLIMITED" : "NONE");
 	kv(out, " PreemptMode=", m, PB_PartitionRecord_preempt_mode, "OFF");
 	if (msgview_num(m, PB_PartitionRecord_power_down_on_idle, 0))
 		str_add(out, " PowerDownOnIdle=YES");

@@ -2,6 +2,7 @@
  * Keys are matched in any case; "key value" in two words and "key+=value" are accepted. What the reference knows and we do not yet is
  * refused by name before anything is sent; the values themselves are judged by the controller. */
 #include <ctype.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,14 +23,13 @@ static const char *const job_keys[] = {
 #undef UPDATE_JOB
 };
 static const char *const node_keys[] = { "State", "Reason", "Features", "AvailableFeatures", "ActiveFeatures", "Comment", "Extra", "Weight", "InstanceId", "InstanceType" };
-static const char *const part_keys[] = { "AllowAccounts", "AllowGroups", "AllowQos", "AllocNodes", "Alternate", "CpuBind", "Default", "DefaultTime",
-	"DefMemPerCPU", "DefMemPerNode", "DenyAccounts", "DenyQos", "DisableRootJobs", "Exclusive", "ExclusiveUser", "GraceTime", "Hidden",
-	"JobDefaults", "LLN", "MaxCPUsPerNode", "MaxCPUsPerSocket", "MaxMemPerCPU", "MaxMemPerNode", "MaxNodes", "MaxTime", "MinNodes", "Nodes",
-	"OverSubscribe", "OverTimeLimit", "PowerDownOnIdle", "PreemptMode", "Priority", "PriorityJobFactor", "PriorityTier", "QOS", "ReqResv",
-	"ResumeTimeout", "RootOnly", "Shared", "State", "SuspendTime", "SuspendTimeout", "Topology", "TRESBillingWeights" };
+static const char *const part_keys[] = {
+#define UPDATE_PART(key, kind, field, max) key,
+#include "tables/update_part.def"
+#undef UPDATE_PART
+};
 /* Known to the reference, not to us yet: named in the refusal. */
-static const char *const later_keys[] = { "BurstBuffer", "Clusters", "ClusterFeatures", "DelayBoot", "Reboot", "CpuBind", "Gres",
-	"NodeAddr", "NodeHostName", "ResumeAfter", "Topology", "CertToken", "UserID" };
+static const char *const later_keys[] = { "BurstBuffer", "Clusters", "ClusterFeatures", "CpuBind", "Gres", "NodeAddr", "NodeHostName", "ResumeAfter", "Topology", "CertToken", "TresFreq" };
 
 struct words { Pb__KeyValue *kv, **list; size_t n, cap, list_cap; char *entity, *id; };
 
@@ -39,14 +39,6 @@ static bool key_in(const char *key, const char *const *list, size_t n)
 		if (!strcasecmp(key, list[i]))
 			return true;
 	return false;
-}
-/* A key as the list spells it. */
-static const char *key_canonical(const char *key, const char *const *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!strcasecmp(key, list[i]))
-			return list[i];
-	return key;
 }
 #define KEY_IN(key, list) key_in(key, list, sizeof(list) / sizeof(list[0]))
 
@@ -142,6 +134,7 @@ static const char *key_of_short(const char *word, const char *const *keys, size_
 
 static bool keys_check(struct scontrol *s, struct words *w, const char *const *keys, size_t n)
 {
+	bool part = keys == part_keys; /* the words for it are others */
 	for (size_t i = 0; i < w->n; i++) {
 		if (key_in(w->kv[i].key, keys, n))
 			continue;
@@ -150,10 +143,11 @@ static bool keys_check(struct scontrol *s, struct words *w, const char *const *k
 			xstr_set(&w->kv[i].key, whole);
 			continue;
 		}
-		scontrol_fail(s, "Update of this parameter is not supported: %s=%s", w->kv[i].key, w->kv[i].value);
+		const char *who = part ? "scontrol: error: " : "";
+		scontrol_fail(s, "%sUpdate of this parameter is not supported: %s=%s%s", who, w->kv[i].key, w->kv[i].value, part ? "\n" : "");
 		if (KEY_IN(w->kv[i].key, later_keys))
 			scontrol_fail(s, "scontrol: %s cannot be changed by this version yet", w->kv[i].key);
-		scontrol_fail(s, "Request aborted");
+		scontrol_fail(s, "%sRequest aborted", who);
 		return false;
 	}
 	for (size_t i = 0; i < w->n; i++) {
@@ -163,45 +157,13 @@ static bool keys_check(struct scontrol *s, struct words *w, const char *const *k
 	return true;
 }
 
-static bool mail_type_known(const char *list)
+/* A number, or a name. */
+static bool user_number(const char *text, uint32_t *ret)
 {
-	static const char *const words[] = { "NONE", "BEGIN", "END", "FAIL", "REQUEUE", "ALL", "INVALID_DEPEND", "STAGE_OUT", "TIME_LIMIT", "TIME_LIMIT_90", "TIME_LIMIT_80",
-		"TIME_LIMIT_50", "ARRAY_TASKS" };
-	char *copy = xstrdup(list), *rest = copy, *word;
-	bool good = *list != 0;
-	while (good && (word = str_next(&rest, ",")))
-		good = KEY_IN(word, words);
-	free(copy);
-	return good;
-}
-
-/* What can be told wrong without asking the controller, in the words scripts know. */
-static bool job_value_check(struct scontrol *s, const char *key, const char *value)
-{
-	static const char *const limits[] = { "TimeLimit", "TimeMin" }, *const times[] = { "StartTime", "EligibleTime", "EndTime", "Deadline" };
-	static const char *const counts[] = { "NumNodes", "MinNodes", "ReqNodes" }, *const numbers[] = { "ReqCores", "ReqSockets", "ReqThreads", "ReqProcs", "TasksPerNode" };
-	static const char *const flags[] = { "OverSubscribe", "Shared" }, *const yes_no[] = { "yes", "no", "1", "0" };
-	const char *amount = *value == '+' || *value == '-' ? value + 1 : value;
-	struct error err = { 0 };
-	uint32_t mins;
-	time_t when;
-	if (KEY_IN(key, limits) && timespec_parse_mins(strcmp(value, "-1") ? amount : value, &mins, NULL) < 0)
-		scontrol_fail(s, "scontrol: error: Invalid %s value", key_canonical(key, limits, 2));
-	else if (!strcasecmp(key, "Priority") && strcasecmp(value, "INFINITE") && value[strspn(value, "0123456789")])
-		scontrol_fail(s, "scontrol: error: Invalid Priority value: %s", value);
-	else if (KEY_IN(key, numbers) && (!*value || value[strspn(value, "0123456789")]))
-		scontrol_fail(s, "scontrol: error: Invalid %s value: %s", key_canonical(key, numbers, sizeof numbers / sizeof *numbers), value);
-	else if (KEY_IN(key, flags) && !KEY_IN(value, yes_no))
-		scontrol_fail(s, "scontrol: error: Invalid OverSubscribe value: %s", value);
-	else if (!strcasecmp(key, "MailType") && !mail_type_known(value))
-		scontrol_fail(s, "Invalid MailType: %s", value);
-	else if (KEY_IN(key, counts) && (!*value || value[strspn(value, "0123456789-")]))
-		scontrol_fail(s, "scontrol: error: \"%s\" is not a valid node count", value);
-	else if (KEY_IN(key, times) && timespec_parse_when(value, time(NULL), 0, &when, &err) < 0)
-		scontrol_fail(s, "%s\nscontrol: error: Invalid %s value", err.line, key_canonical(key, times, 4));
-	else
-		return true;
-	return false;
+	unsigned long long n;
+	const struct passwd *pw = str_to_u64(text, 0, UINT32_MAX, &n) == 0 ? NULL : getpwnam(text);
+	*ret = pw ? pw->pw_uid : (uint32_t)n;
+	return pw || str_to_u64(text, 0, UINT32_MAX, &n) == 0;
 }
 
 static void update_job(struct scontrol *s, struct words *w)
@@ -212,15 +174,18 @@ static void update_job(struct scontrol *s, struct words *w)
 	char *entity = w->entity, *id = w->id, *cursor = id;
 	bool by_name = is_entity(entity, ENTITY_JOB_NAME);
 	size_t cap = 0;
-	if (by_name && entity_take(w, ENTITY_USER)) {
-		unsigned long long uid;
-		req.has_uid = str_to_u64(w->id, 0, UINT32_MAX, &uid) == 0;
-		req.uid = req.has_uid ? (uint32_t)uid : 0;
+	if (entity_take(w, ENTITY_USER)) { /* with JobName; beside a job id it says nothing */
+		bool known = user_number(w->id, &req.uid);
+		req.has_uid = known && by_name;
+		if (!known)
+			scontrol_fail(s, "Invalid UserID: %s\nRequest aborted", w->id);
 		free(w->entity);
 		free(w->id);
+		w->entity = entity;
+		w->id = id;
+		if (!known)
+			return;
 	}
-	w->entity = entity;
-	w->id = id;
 	if (!w->n) {
 		scontrol_fail(s, "No changes specified");
 		return;
@@ -228,7 +193,7 @@ static void update_job(struct scontrol *s, struct words *w)
 	if (!keys_check(s, w, job_keys, sizeof(job_keys) / sizeof(job_keys[0])))
 		return;
 	for (size_t i = 0; i < w->n; i++)
-		if (!job_value_check(s, w->kv[i].key, w->kv[i].value))
+		if (!scontrol_job_value(s, w->kv[i].key, w->kv[i].value))
 			return;
 	if (by_name)
 		req.name = id;
@@ -389,12 +354,9 @@ static void part_call(struct scontrol *s, struct words *w, bool create, bool rem
 	}
 	if (!keys_check(s, w, part_keys, sizeof(part_keys) / sizeof(part_keys[0])))
 		return;
-	static const char *const states[] = { "UP", "DOWN", "DRAIN", "INACTIVE" };
 	for (size_t i = 0; i < w->n; i++)
-		if (!strcasecmp(w->kv[i].key, "State") && !KEY_IN(w->kv[i].value, states)) {
-			scontrol_fail(s, "scontrol: error: Invalid input: %s=%s\nscontrol: error: Acceptable State values are UP, DOWN, DRAIN and INACTIVE", w->kv[i].key, w->kv[i].value);
+		if (!scontrol_part_value(s, w->kv[i].key, w->kv[i].value))
 			return;
-		}
 	req.name = w->id;
 	req.set = w->list;
 	req.n_set = w->n;
@@ -482,7 +444,8 @@ static bool means_reservation(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strncasecmp(argv[i], "job", 3))
 			return false;
-		resv = resv || !strncasecmp(argv[i], "res", 3);
+		size_t n = strcspn(argv[i], "=");
+		resv = resv || (n >= 3 && n <= strlen("ReservationName") && !strncasecmp(argv[i], "ReservationName", n));
 	}
 	return resv && strncasecmp(argv[1], "node", 4);
 }

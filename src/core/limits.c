@@ -40,6 +40,16 @@ bool part_group_allowed(const Pb__PartitionRecord *p, const struct core_caller *
 	return false;
 }
 
+/* AllocNodes: the host from which the job was submitted, as its command says it. */
+bool part_host_allowed(const Pb__PartitionRecord *p, const Pb__JobDesc *d)
+{
+	struct hostlist hl = HOSTLIST_INIT;
+	bool all = !p->alloc_nodes || !p->alloc_nodes[0];
+	bool named = !all && d->alloc_node && hostlist_add(&hl, p->alloc_nodes, NULL) == 0 && hostlist_find(&hl, d->alloc_node) >= 0;
+	hostlist_fini(&hl);
+	return all || named;
+}
+
 static uint32_t time_of(struct core *c, const Pb__JobDesc *d, const struct core_part *p, uint32_t user)
 {
 	if (d->has_time_limit_min)
@@ -64,6 +74,8 @@ uint32_t part_reason(const struct core *c, const struct core_part *p, const stru
 		return REASON_ACCOUNT_NOT_ALLOWED;
 	if (!list_has(r->allow_qos, d->qos, true) || list_has(r->deny_qos, d->qos, false))
 		return REASON_QOS_NOT_ALLOWED;
+	if (!part_host_allowed(r, d))
+		return REASON_PARTITION_CONFIG;
 	uint32_t over = acct_qos_flags((struct core *)c, d->qos); /* its own limits instead of these */
 	if (time_min > p->max_time_min && !(over & QOSF_PART_TIME_LIMIT))
 		return REASON_PARTITION_TIME_LIMIT;

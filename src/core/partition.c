@@ -58,35 +58,44 @@ void part_load(struct core *c, struct core_part *p, const Pb__PartitionRecord *r
 
 /* --- keys of an update ------------------------------------------------------------------------ */
 
-enum value_kind { V_TEXT, V_NUM, V_TIME, V_YES, V_STATE, V_NODES, V_MEM, V_PART, V_PREEMPT, V_SHARE, V_PER_GPU, V_WEIGHTS };
-struct part_key { const char *key; enum value_kind kind; size_t at, has; };
-#define TEXT_KEY(key, f) { key, V_TEXT, offsetof(Pb__PartitionRecord, f), 0 }
-#define KEY(key, kind, f) { key, kind, offsetof(Pb__PartitionRecord, f), offsetof(Pb__PartitionRecord, has_##f) }
+enum value_kind { V_TEXT, V_ALLOW, V_NUM, V_NODE_NUM, V_TIME, V_YES, V_STATE, V_NODES, V_MEM, V_PART, V_PREEMPT, V_SHARE, V_PER_GPU, V_WEIGHTS, V_QOS, V_QOSES,
+	V_EXCLUSIVE, V_EXCLUSIVE_USER, V_EXCLUSIVE_TOPO, V_PRIORITY, V_TOPOLOGY, V_LATER };
+struct part_key { const char *key; enum value_kind kind; size_t at, has; uint32_t max; };
 static const struct part_key part_keys[] = {
-	TEXT_KEY("AllowAccounts", allow_accounts), TEXT_KEY("DenyAccounts", deny_accounts), TEXT_KEY("AllowGroups", allow_groups),
-	TEXT_KEY("AllowQos", allow_qos), TEXT_KEY("DenyQos", deny_qos), 
-	{ "JobDefaults", V_PER_GPU, offsetof(Pb__PartitionRecord, job_defaults), 0 },
-	{ "TRESBillingWeights", V_WEIGHTS, offsetof(Pb__PartitionRecord, tres_billing_weights), 0 },
-	{ "Alternate", V_PART, offsetof(Pb__PartitionRecord, alternate), 0 },
-	{ "PreemptMode", V_PREEMPT, offsetof(Pb__PartitionRecord, preempt_mode), 0 },
-	{ "OverSubscribe", V_SHARE, offsetof(Pb__PartitionRecord, oversubscribe), 0 },
-	{ "Shared", V_SHARE, offsetof(Pb__PartitionRecord, oversubscribe), 0 },
-	KEY("DefMemPerCPU", V_MEM, def_mem_per_cpu), KEY("DefMemPerNode", V_MEM, def_mem_per_node), KEY("MaxMemPerCPU", V_MEM, max_mem_per_cpu),
-	KEY("MaxMemPerNode", V_MEM, max_mem_per_node), KEY("GraceTime", V_NUM, grace_time_sec), KEY("LLN", V_YES, lln), KEY("ReqResv", V_YES, req_resv),
-	KEY("MaxCPUsPerNode", V_NUM, max_cpus_per_node), KEY("MaxCPUsPerSocket", V_NUM, max_cpus_per_socket),
-	{ "State", V_STATE, offsetof(Pb__PartitionRecord, state), 0 },
-	{ "Nodes", V_NODES, offsetof(Pb__PartitionRecord, nodes), 0 },
-	KEY("MaxTime", V_TIME, max_time_min), KEY("DefaultTime", V_TIME, default_time_min), KEY("MinNodes", V_NUM, min_nodes),
-	KEY("MaxNodes", V_NUM, max_nodes), KEY("PriorityTier", V_NUM, priority_tier), KEY("PriorityJobFactor", V_NUM, priority_job_factor),
-	KEY("OverTimeLimit", V_NUM, over_time_limit_min), KEY("Hidden", V_YES, hidden), KEY("RootOnly", V_YES, root_only),
-	KEY("DisableRootJobs", V_YES, disable_root_jobs), KEY("Default", V_YES, is_default),
+#define HAS(f) offsetof(Pb__PartitionRecord, has_##f)
+#define NONE(f) 0
+#define HAS_NUM HAS
+#define HAS_NODE_NUM HAS
+#define HAS_TIME HAS
+#define HAS_YES HAS
+#define HAS_MEM HAS
+#define HAS_PRIORITY HAS
+#define HAS_TEXT NONE
+#define HAS_ALLOW NONE
+#define HAS_STATE NONE
+#define HAS_NODES NONE
+#define HAS_PART NONE
+#define HAS_PREEMPT NONE
+#define HAS_SHARE NONE
+#define HAS_PER_GPU NONE
+#define HAS_WEIGHTS NONE
+#define HAS_QOS NONE
+#define HAS_QOSES NONE
+#define HAS_EXCLUSIVE NONE
+#define HAS_EXCLUSIVE_USER NONE
+#define HAS_EXCLUSIVE_TOPO NONE
+#define HAS_TOPOLOGY NONE
+#define HAS_LATER NONE
+#define UPDATE_PART(key, kind, field, max) { key, V_##kind, offsetof(Pb__PartitionRecord, field), HAS_##kind(field), max },
+#include "tables/update_part.def"
+#undef UPDATE_PART
 };
 
 static const struct part_key *key_find(const char *key)
 {
 	for (size_t i = 0; i < sizeof part_keys / sizeof part_keys[0]; i++)
 		if (!strcasecmp(part_keys[i].key, key))
-			return &part_keys[i];
+			return part_keys[i].kind == V_LATER ? NULL : &part_keys[i];
 	return NULL;
 }
 
@@ -99,8 +108,8 @@ static int parse_number(const struct part_key *k, const char *v, uint32_t *ret, 
 		*ret = UINT32_MAX;
 		return 0;
 	}
-	if (str_to_u64(v, 0, UINT32_MAX, &n) < 0)
-		return error_set(err, ESLURM_INVALID_UPDATE, "%s=%s is not a number", k->key, v);
+	if (str_to_u64(v, 0, k->max ? k->max : UINT32_MAX, &n) < 0)
+		return error_set(err, ESLURM_INVALID_UPDATE, "%s=%s is not a number from 0 to %u", k->key, v, k->max ? k->max : UINT32_MAX);
 	*ret = (uint32_t)n;
 	return 0;
 }
@@ -121,6 +130,12 @@ static int pairs_check(const char *key, const char *v, const char *const *names,
 	}
 	free(copy);
 	return good ? 0 : error_set(err, code, "%s=%s: NAME=NUMBER,... is expected", key, v);
+}
+
+static void upper(char *s)
+{
+	for (; s && *s; s++)
+		*s = (char)(*s >= 'a' && *s <= 'z' ? *s - 32 : *s);
 }
 
 /* "NO", "EXCLUSIVE", "YES[:n]", "FORCE[:n]" */
@@ -151,8 +166,8 @@ static int word_apply(struct core *c, const struct part_key *k, char **text, con
 			return error_set(err, ESLURM_INVALID_UPDATE, "PreemptMode=SUSPEND needs PreemptMode=SUSPEND,GANG of the cluster, which resumes the jobs");
 		r = known ? 0 : error_set(err, ESLURM_INVALID_UPDATE, "PreemptMode=%s: OFF, CANCEL, REQUEUE, SUSPEND or PRIORITY are possible", v);
 		break;
-	case V_SHARE:
-		r = share_good(v) ? 0 : error_set(err, ESLURM_INVALID_UPDATE, "OverSubscribe=%s: NO, EXCLUSIVE, YES:# and FORCE:# are possible", v);
+	case V_TOPOLOGY:
+		r = v[0] && !topology_known(c, v) ? error_set(err, ESLURM_TOPOLOGY_UNAVAILABLE, "Topology=%s: there is no such topology", v) : 0;
 		break;
 	case V_PER_GPU:
 		r = pairs_check(k->key, v, per_gpu, NULL, ESLURM_INVALID_JOB_DEFAULTS, err);
@@ -164,9 +179,101 @@ static int word_apply(struct core *c, const struct part_key *k, char **text, con
 	if (r < 0)
 		return r;
 	xstr_set(text, v[0] ? v : NULL);
-	for (char *s = *text; s && *s && (k->kind == V_PREEMPT || k->kind == V_SHARE); s++)
-		*s = (char)(*s >= 'a' && *s <= 'z' ? *s - 32 : *s);
+	if (k->kind == V_PREEMPT)
+		upper(*text);
 	return 0;
+}
+
+/* "yes" is "YES:4"; EXCLUSIVE is of another field. */
+static int share_apply(Pb__PartitionRecord *r, const char *v, struct error *err)
+{
+	if (!share_good(v))
+		return error_set(err, ESLURM_INVALID_UPDATE, "OverSubscribe=%s: NO, EXCLUSIVE, YES:# and FORCE:# are possible", v);
+	if (!strcasecmp(v, "EXCLUSIVE")) {
+		xstr_set(&r->exclusive, "NODE");
+		xstr_set(&r->oversubscribe, "NO");
+		return 0;
+	}
+	char *text = xasprintf("%s%s", v, strcasecmp(v, "NO") && !strchr(v, ':') ? ":4" : "");
+	xstr_set(&r->oversubscribe, text);
+	upper(r->oversubscribe);
+	free(text);
+	return 0;
+}
+
+static int exclusive_apply(const struct part_key *k, Pb__PartitionRecord *r, const char *v, struct error *err)
+{
+	static const char *const words[] = { "NO", "NODE", "USER", "TOPO" };
+	bool yes = !strcasecmp(v, "YES"), known = yes || !strcasecmp(v, "NO");
+	if (k->kind == V_EXCLUSIVE) {
+		v = !strcasecmp(v, "NONE") ? "NO" : yes ? "NODE" : v;
+		for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+			known = known || !strcasecmp(v, words[i]);
+	} else {
+		v = !yes ? "NO" : k->kind == V_EXCLUSIVE_USER ? "USER" : "TOPO";
+	}
+	if (!known)
+		return error_set(err, ESLURM_INVALID_UPDATE, "%s=%s is not known", k->key, v);
+	xstr_set(&r->exclusive, v);
+	upper(r->exclusive);
+	return 0;
+}
+
+/* All of a list are QOS of the cluster, where there are any tables of them. "" and ALL: no list. */
+static int qos_apply(struct core *c, const struct part_key *k, char **text, const char *v, struct error *err)
+{
+	char *copy = xstrdup(v), *rest = copy, *one;
+	bool none = !v[0] || (k->kind == V_QOSES && !strcasecmp(v, "ALL"));
+	int r = 0;
+	while (r >= 0 && !none && c->acct && c->acct->qos && (one = str_next(&rest, ",")))
+		if (!acct_qos(c, one))
+			r = error_set(err, ESLURM_INVALID_QOS, "%s=%s: there is no QOS \"%s\"", k->key, v, one);
+	free(copy);
+	if (r >= 0)
+		xstr_set(text, none ? NULL : v);
+	return r;
+}
+
+/* Up to the next comma outside brackets. */
+static size_t item_len(const char *s)
+{
+	size_t n = 0;
+	for (int depth = 0; s[n] && (depth > 0 || s[n] != ','); n++)
+		depth += s[n] == '[' ? 1 : s[n] == ']' ? -1 : 0;
+	return n;
+}
+
+/* Other nodes, or "+a,-b": more, and less. */
+static int nodes_apply(struct core *c, Pb__PartitionRecord *r, const char *v, struct error *err)
+{
+	struct bitset *all = NULL, *some = NULL;
+	const char *old = r->nodes_full && r->nodes_full[0] ? r->nodes_full : r->nodes ? r->nodes : "";
+	bool change = *v == '+' || *v == '-';
+	int rc = nodes_bitset(c, change ? old : v, &all, change ? NULL : err);
+	if (rc < 0 && change)
+		all = bitset_create(c->node_n);
+	rc = change ? 0 : v[0] ? rc : 0;
+	for (char sign = '+'; rc >= 0 && change && *v;) {
+		sign = *v == '+' || *v == '-' ? *v++ : sign;
+		size_t n = item_len(v);
+		char *one = xstrndup(v, n);
+		rc = nodes_bitset(c, one, &some, err);
+		free(one);
+		v += n + (v[n] == ',');
+		for (uint32_t i = 0; rc >= 0 && i < c->node_n; i++)
+			if (bitset_has(some, i))
+				sign == '+' ? bitset_set(all, i) : bitset_clear(all, i);
+		bitset_destroy(some);
+		some = NULL;
+	}
+	if (rc >= 0) {
+		char *text = all ? nodes_text(c, all) : xstrdup("");
+		xstr_set(&r->nodes, text);
+		xstr_set(&r->nodes_full, text);
+		free(text);
+	}
+	bitset_destroy(all);
+	return rc < 0 ? err->code : 0;
 }
 
 /* 0 lifts a limit; of the two defaults the one given last holds. */
@@ -192,47 +299,47 @@ static int key_apply(struct core *c, Pb__PartitionRecord *r, const char *key, co
 		return error_set(err, ESLURM_INVALID_UPDATE, "partition key \"%s\" is not known or cannot be changed yet", key);
 	char **text = (char **)((char *)r + k->at);
 	uint32_t n = 0;
-	struct bitset *b = NULL;
 	switch (k->kind) {
 	case V_STATE:
 		if (strcasecmp(v, "UP") && strcasecmp(v, "DOWN") && strcasecmp(v, "DRAIN") && strcasecmp(v, "INACTIVE"))
 			return error_set(err, ESLURM_INVALID_UPDATE, "State=%s: UP, DOWN, DRAIN or INACTIVE are possible", v);
 		xstr_set(text, v);
-		for (char *s = *text; *s; s++)
-			*s = (char)(*s >= 'a' && *s <= 'z' ? *s - 32 : *s);
+		upper(*text);
 		return 0;
-	case V_NODES:
-		if (v[0] && nodes_bitset(c, v, &b, err) < 0)
-			return err->code;
-		xstr_set(text, v);
-		if (r->nodes_full && r->nodes_full != protobuf_c_empty_string)
-			free(r->nodes_full);
-		r->nodes_full = b ? nodes_text(c, b) : NULL;
-		bitset_destroy(b);
-		return 0;
+	case V_NODES: return nodes_apply(c, r, v, err);
 	case V_YES:
 		if (strcasecmp(v, "YES") && strcasecmp(v, "NO"))
 			return error_set(err, ESLURM_INVALID_UPDATE, "%s=%s: YES or NO are possible", k->key, v);
 		*(protobuf_c_boolean *)((char *)r + k->at) = !strcasecmp(v, "YES");
 		*(protobuf_c_boolean *)((char *)r + k->has) = true;
 		return 0;
-	case V_MEM:
-		return mem_apply(k, r, v, err);
+	case V_MEM: return mem_apply(k, r, v, err);
+	case V_SHARE: return share_apply(r, v, err);
+	case V_QOS:
+	case V_QOSES: return qos_apply(c, k, text, v, err);
+	case V_EXCLUSIVE:
+	case V_EXCLUSIVE_USER:
+	case V_EXCLUSIVE_TOPO: return exclusive_apply(k, r, v, err);
 	case V_PART:
 	case V_PREEMPT:
-	case V_SHARE:
+	case V_TOPOLOGY:
 	case V_PER_GPU:
-	case V_WEIGHTS:
-		return word_apply(c, k, text, v, err);
+	case V_WEIGHTS: return word_apply(c, k, text, v, err);
 	case V_NUM:
+	case V_NODE_NUM:
+	case V_PRIORITY:
 	case V_TIME:
 		if (parse_number(k, v, &n, err) < 0)
 			return err->code;
 		*(uint32_t *)((char *)r + k->at) = n;
 		*(protobuf_c_boolean *)((char *)r + k->has) = true;
+		if (k->kind == V_PRIORITY) {
+			r->priority_job_factor = n;
+			r->has_priority_job_factor = true;
+		}
 		return 0;
 	default:
-		xstr_set(text, v[0] ? v : NULL);
+		xstr_set(text, v[0] && (k->kind != V_ALLOW || strcasecmp(v, "ALL")) ? v : NULL);
 		return 0;
 	}
 }
@@ -318,6 +425,8 @@ static int part_change(struct core *c, const Pb__PartUpdateReq *q, struct error 
 	pb__partition_record__init(&fresh);
 	fresh.name = q->name;
 	fresh.state = (char *)"UP";
+	fresh.has_min_nodes = true;
+	fresh.min_nodes = 1;
 	copy = (Pb__PartitionRecord *)message_copy(p && !q->create ? (const ProtobufCMessage *)p->rec : (const ProtobufCMessage *)&fresh);
 	for (size_t i = 0; r >= 0 && i < q->n_set; i++)
 		r = key_apply(c, copy, q->set[i]->key, q->set[i]->value, err);

@@ -348,6 +348,12 @@ Pb__PartitionRecord *core_part_record(const struct core *c, size_t i)
 	Pb__PartitionRecord *m = (Pb__PartitionRecord *)message_copy((const ProtobufCMessage *)c->part[i]->rec);
 	free(m->tres);
 	m->tres = part_tres(c, c->part[i]);
+	if (!m->preempt_mode || !m->preempt_mode[0]) { /* that of the cluster */
+		static const char *const mode[] = { [PREEMPT_OFF] = "OFF", [PREEMPT_CANCEL] = "CANCEL", [PREEMPT_REQUEUE] = "REQUEUE", [PREEMPT_SUSPEND] = "SUSPEND" };
+		char *text = xasprintf("%s%s", c->params.gang ? "GANG," : "", mode[preempt_mode(c, c->part[i])]);
+		xstr_set(&m->preempt_mode, text);
+		free(text);
+	}
 	return m;
 }
 

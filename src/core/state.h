@@ -587,6 +587,7 @@ struct core_part *part_default(const struct core *c);
 /* limits.c: what of the partition forbids the request; REASON_NONE: nothing */
 uint32_t part_reason(const struct core *c, const struct core_part *p, const struct shape *s, const Pb__JobDesc *d, uint32_t time_min);
 bool part_group_allowed(const Pb__PartitionRecord *p, const struct core_caller *by);
+bool part_host_allowed(const Pb__PartitionRecord *p, const Pb__JobDesc *d);
 
 /* node.c */
 void node_setup(struct core *c, struct core_node *n, const Pb__NodeRecord *rec);
@@ -642,6 +643,7 @@ struct fit;
 void topologies_load(struct core *c, const struct core_event *ev);
 void topologies_free(struct core *c);
 const struct topo *topology_find(const struct core *c, const char *name);
+bool topology_known(const struct core *c, const char *name);
 bool topology_taken(const struct core *c, const struct shape *s, const struct when *w, const struct core_node *n);
 uint64_t topology_until(const struct core *c, const struct shape *s, const struct core_part *p, const struct core_job *j, const struct core_node *n);
 void topology_left(struct core *c, const struct core_node *n);

@@ -311,7 +311,7 @@ static int check_caller(struct core *c, const struct core_event *ev, struct erro
 static int check_partitions(struct core *c, const struct core_event *ev, const Pb__JobDesc *d, struct error *err)
 {
 	struct core_part *part[JOB_PARTS_MAX];
-	uint32_t n;
+	uint32_t n, away = 0;
 	int r = submit_partitions(c, d, part, &n, err);
 	for (uint32_t i = 0; r >= 0 && i < n; i++) {
 		const Pb__PartitionRecord *p = part[i]->rec;
@@ -323,6 +323,8 @@ static int check_partitions(struct core *c, const struct core_event *ev, const P
 			r = error_set(err, ESLURM_ACCESS_DENIED, "only root may submit to partition \"%s\"", p->name);
 		else if (p->disable_root_jobs && ev->by.uid == 0)
 			r = error_set(err, ESLURM_ACCESS_DENIED, "root may not submit to partition \"%s\"", p->name);
+		else if (!part_host_allowed(p, d) && ++away == n) /* of several those that take it remain */
+			r = error_set(err, ESLURM_ACCESS_DENIED, "partition \"%s\" takes jobs only from hosts %s (AllocNodes)", p->name, p->alloc_nodes);
 		else if (!part_group_allowed(p, &ev->by))
 			r = error_set(err, ESLURM_JOB_MISSING_REQUIRED_PARTITION_GROUP, "partition \"%s\" is for groups %s", p->name, p->allow_groups);
 	}

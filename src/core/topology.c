@@ -52,6 +52,14 @@ void topologies_load(struct core *c, const struct core_event *ev)
 		topology_load(c, &c->topo[c->topo_n], ev->config.topo[c->topo_n]);
 }
 
+bool topology_known(const struct core *c, const char *name)
+{
+	bool known = !c->topo_n && !strcmp(name, "default");
+	for (uint32_t i = 0; i < c->topo_n; i++)
+		known = known || !strcmp(c->topo[i].name, name);
+	return known;
+}
+
 /* The one of that name; NULL: the default. NULL where the network is flat. */
 const struct topo *topology_find(const struct core *c, const char *name)
 {

@@ -7,7 +7,7 @@
 #include "core/reserve.h"
 
 enum who { WHO_PEND, WHO_ANY, WHO_OPER };
-struct change { struct core *c; struct core_job *j; const struct core_event *ev; Pb__JobDesc *d; bool reshape, depend, licenses, has_site, accrue; int32_t site; struct error *err; uint32_t throttle; bool has_throttle, now; uint64_t mem_less; };
+struct change { struct core *c; struct core_job *j; const struct core_event *ev; Pb__JobDesc *d; bool reshape, depend, licenses, has_site, accrue; int32_t site; struct error *err; uint32_t throttle; bool has_throttle, now, time_min; uint64_t mem_less; };
 typedef int (*set_fn)(struct change *ch, const char *key, const char *v, size_t at, size_t has);
 
 static int bad(struct change *ch, const char *key, const char *v, const char *want)
@@ -60,6 +60,27 @@ static int set_NUM(struct change *ch, const char *key, const char *v, size_t at,
 	return 0;
 }
 
+static int set_CPUS(struct change *ch, const char *key, const char *v, size_t at, size_t has) { return set_NUM(ch, key, v, at, has); }
+static int set_MAIL(struct change *ch, const char *key, const char *v, size_t at, size_t has) { return set_TEXT(ch, key, v, at, has); }
+
+static int set_COUNT(struct change *ch, const char *key, const char *v, size_t at, size_t has)
+{
+	if (!strcmp(v, "0"))
+		return error_set(ch->err, ESLURM_INVALID_CPU_COUNT, "%s=0: one at least", key);
+	return set_NUM(ch, key, v, at, has);
+}
+
+/* Minutes, as every limit; of a job for which nodes are booted. */
+static int set_DELAY(struct change *ch, const char *key, const char *v, size_t at, size_t has)
+{
+	uint32_t minutes;
+	if (timespec_parse_mins(v, &minutes, NULL) < 0 || minutes > UINT32_MAX / 60)
+		return bad(ch, key, v, "a time");
+	*(uint32_t *)((char *)ch->d + at) = minutes * 60;
+	flag_set(ch, has);
+	return 0;
+}
+
 static int set_NODES(struct change *ch, const char *key, const char *v, size_t at, size_t has)
 {
 	unsigned long long lo, hi;
@@ -68,7 +89,11 @@ static int set_NODES(struct change *ch, const char *key, const char *v, size_t a
 		*dash++ = 0;
 	bool ok = str_to_u64(copy, 1, 1000000, &lo) == 0 && (!dash || str_to_u64(dash, 1, 1000000, &hi) == 0);
 	free(copy);
-	if (!ok || (dash && hi < lo))
+	if (!dash && !strcmp(v, "0"))
+		return error_set(ch->err, ESLURM_INVALID_NODE_COUNT, "a job of 0 nodes is not possible");
+	if (ok && dash && hi < lo)
+		return error_set(ch->err, ESLURM_INVALID_NODE_COUNT, "Maximum node count %llu is less than minimum node count %llu", hi, lo);
+	if (!ok)
 		return bad(ch, key, v, "a number of nodes, or MIN-MAX");
 	ch->d->has_min_nodes = ch->d->has_max_nodes = true;
 	ch->d->min_nodes = (uint32_t)lo;
@@ -137,7 +162,7 @@ static void mem_apply(struct core *c, struct core_job *j, uint64_t mem)
 
 static int set_YES(struct change *ch, const char *key, const char *v, size_t at, size_t has)
 {
-	bool yes = !strcasecmp(v, "yes") || !strcmp(v, "1"), no = !strcasecmp(v, "no") || !strcmp(v, "0");
+	bool yes = !strcasecmp(v, "yes") || !strcasecmp(v, "y") || !strcmp(v, "1"), no = !strcasecmp(v, "no") || !strcasecmp(v, "n") || !strcmp(v, "0");
 	if (!yes && !no)
 		return bad(ch, key, v, "yes or no");
 	*(protobuf_c_boolean *)((char *)ch->d + at) = yes;
@@ -273,6 +298,7 @@ static int set_TIME_MIN(struct change *ch, const char *key, const char *v, size_
 		return error_set(ch->err, ESLURM_NOT_SUPPORTED, "TimeMin is not supported yet for heterogeneous jobs");
 	ch->d->has_time_min_min = true;
 	ch->reshape = true;
+	ch->time_min = true;
 	return 0;
 }
 
@@ -321,7 +347,7 @@ static int set_DEADLINE(struct change *ch, const char *key, const char *v, size_
 	if (parse_when(ch, key, v, &t) < 0)
 		return ch->err->code;
 	if ((uint64_t)t * 1000 <= ch->c->now_ms)
-		return error_set(ch->err, ESLURM_INVALID_TIME_LIMIT, "Deadline=%s is past", v);
+		return error_set(ch->err, ESLURM_INVALID_TIME, "Deadline=%s is past", v);
 	ch->d->has_deadline = true;
 	ch->d->deadline = (uint64_t)t;
 	return 0;
@@ -430,6 +456,10 @@ static const struct { const char *key; set_fn fn; size_t at, has; enum who who; 
 #define HAS_TRES_BIND HAS_TEXT
 #define HAS_MCS HAS_TEXT
 #define HAS_ACCRUE HAS_TEXT
+#define HAS_MAIL HAS_TEXT
+#define HAS_CPUS HAS_NUMBER
+#define HAS_COUNT HAS_NUMBER
+#define HAS_DELAY HAS_NUMBER
 #define HAS_SPEC HAS_NUMBER
 #define HAS_SWITCHES HAS_NUMBER
 #define HAS_SWITCH_WAIT HAS_NUMBER
@@ -498,7 +528,11 @@ static int change_apply(struct change *ch)
 	struct core *c = ch->c;
 	struct core_job *j = ch->j;
 	Pb__JobDesc *old = job_desc(j);
-	int r = licenses_apply(ch);
+	int r = ch->time_min && ch->d->time_min_min > j->time_min && !ch->d->has_time_limit_min ? error_set(ch->err, ESLURM_INVALID_TIME_MIN, "TimeMin is above the time limit of the job") : 0;
+	if (ch->time_min && ch->d->has_time_limit_min && ch->d->time_min_min > ch->d->time_limit_min)
+		r = error_set(ch->err, ESLURM_INVALID_TIME_MIN, "TimeMin of %u minutes is above the time limit of %u", ch->d->time_min_min, ch->d->time_limit_min);
+	if (r >= 0)
+		r = licenses_apply(ch);
 	if (r >= 0 && ch->reshape && ch->d->partition) {
 		struct arena *a = fx_arena(c);
 		Pb__JobDesc k = *ch->d;

@@ -281,6 +281,10 @@ static void partition_limit(struct why *w, uint32_t p)
 		why_number(i, "max", part->max_nodes);
 		why_clears(i, 0, "another number of nodes, or another partition");
 		break;
+	case REASON_PARTITION_CONFIG:
+		i = why_condition(w, "partition_host", "partition %s takes jobs only from hosts %s (AllocNodes); this one came from %s", r->name, r->alloc_nodes, d->alloc_node ? d->alloc_node : "an unknown one");
+		why_clears(i, 0, "submitted from one of those, or another partition");
+		break;
 	case REASON_ACCOUNT_NOT_ALLOWED:
 		i = why_condition(w, "partition_account", "partition %s does not take account %s (AllowAccounts=%s DenyAccounts=%s)", r->name, d->account ? d->account : "(none)", r->allow_accounts ? r->allow_accounts : "ALL", r->deny_accounts ? r->deny_accounts : "");
 		why_clears(i, 0, "another account, or another partition");

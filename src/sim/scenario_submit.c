@@ -19,7 +19,7 @@ static const struct field fields[] = {
 	TEXT("gpus", tres_per_job), TEXT("gpustask", tres_per_task), TEXT("cpusgpu", cpus_per_tres), TEXT("memgpu", mem_per_tres), TEXT("features", features), TEXT("prefer", prefer),
 	TEXT("w", req_nodes), TEXT("x", exc_nodes), TEXT("dep", dependency), TEXT("array", array), U32("prio", priority), FLAG("hold", hold),
 	FLAG("requeue", requeue), FLAG("contiguous", contiguous), FLAG("overcommit", overcommit), TEXT("exclusive", exclusive), TEXT("account", account),
-	TEXT("qos", qos), TEXT("partition", partition), TEXT("name", name), FLAG("killdep", kill_on_invalid_dep), U32("immediate", immediate_sec),
+	TEXT("qos", qos), TEXT("host", alloc_node), TEXT("partition", partition), TEXT("name", name), FLAG("killdep", kill_on_invalid_dep), U32("immediate", immediate_sec),
 	TEXT("licenses", licenses), TEXT("reservation", reservation), U32("sockets", sockets_per_node), TEXT("comment", comment), TEXT("warn", signal), TEXT("mail", mail_type), TEXT("acctgfreq", acctg_freq),
 	U32("cores", cores_per_socket), U32("threads", threads_per_core), U32("persocket", ntasks_per_socket), U32("percore", ntasks_per_core), TEXT("gpussocket", tres_per_socket),
 	U64("tmp", tmp_disk), U32("timemin", time_min_min), FLAG("oversubscribe", oversubscribe), FLAG("usemin", use_min_nodes), FLAG("spread", spread_job), TEXT("dist", distribution),
