@@ -24,6 +24,20 @@ static struct acct_qos *qos_of(const struct acct *a, uint32_t name)
 
 struct acct_qos *acct_qos(struct core *c, const char *name) { return c->acct && name && name[0] ? qos_of(c->acct, lower_atom(c, name)) : NULL; }
 
+bool acct_qos_known(struct core *c, const char *name) { return !c->acct || !c->acct->qos || acct_qos(c, name); }
+
+bool acct_account_known(struct core *c, const char *name)
+{
+	struct acct_assoc *s, *tmp;
+	uint32_t id = lower_atom(c, name);
+	if (!c->acct || !c->acct->assoc)
+		return true;
+	HASH_ITER(hh, c->acct->assoc, s, tmp)
+		if (s->key.account == id)
+			return true;
+	return false;
+}
+
 static struct acct_assoc *assoc_of(const struct acct *a, uint32_t account, uint32_t user, uint32_t part)
 {
 	struct acct_key k = { account, user, part };

@@ -52,6 +52,9 @@ struct acct_hit { struct acct_limit by; uint64_t used, want; uint32_t reason; bo
 uint32_t acct_limits(const struct core *c, const struct core_job *j, const struct core_part *p, struct acct_limit *ret);
 
 /* acct.c: accounts and QOS */
+/* Is there one of that name? Where there are no tables of them: yes. */
+bool acct_qos_known(struct core *c, const char *name);
+bool acct_account_known(struct core *c, const char *name);
 struct acct_qos *acct_qos(struct core *c, const char *name);   /* NULL: none of that name */
 void acct_bind(struct core *c, struct core_job *j, const Pb__JobDesc *d); /* looks up what it stands under */
 int acct_submit(struct core *c, const struct core_caller *by, Pb__JobDesc *d, struct arena *a, struct error *err); /* defaults, and may he? */

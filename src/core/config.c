@@ -372,3 +372,35 @@ int config_apply(struct core *c, const struct core_event *ev, struct error *err)
 	sched_all(c);
 	return 0;
 }
+
+/* Up to the next comma outside brackets. */
+static size_t item_len(const char *s)
+{
+	size_t n = 0;
+	for (int depth = 0; s[n] && (depth > 0 || s[n] != ','); n++)
+		depth += s[n] == '[' ? 1 : s[n] == ']' ? -1 : 0;
+	return n;
+}
+
+int nodes_moved(const struct core *c, const struct bitset *old, const char *text, struct bitset **ret, struct error *err)
+{
+	struct bitset *all = *text == '+' || *text == '-' ? bitset_copy(old) : bitset_create(c->node_n), *some = NULL;
+	int rc = 0;
+	for (char sign = '+'; rc >= 0 && *text;) {
+		sign = *text == '+' || *text == '-' ? *text++ : sign;
+		size_t n = item_len(text);
+		char *one = xstrndup(text, n);
+		rc = nodes_bitset(c, one, &some, err);
+		free(one);
+		text += n + (text[n] == ',');
+		if (rc >= 0)
+			(sign == '+' ? bitset_or : bitset_andnot)(all, some);
+		bitset_destroy(some);
+		some = NULL;
+	}
+	if (rc < 0)
+		bitset_destroy(all);
+	else
+		*ret = all;
+	return rc < 0 ? rc : 0;
+}

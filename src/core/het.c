@@ -143,7 +143,7 @@ static struct alloc *place_promised(struct core *c, struct core_job *m, struct c
 	const struct promise *p = m->promise;
 	struct when now = { .j = m, .end_ms = c->now_ms + job_length_ms(m), .part = c->part[p->part] };
 	struct fit *f = xcalloc(p->n, sizeof *f);
-	bool free_now = !m->shape->resv_key && license_room(c, &m->shape->lic);
+	bool free_now = !m->shape->resv_key && license_room(c, m, &m->shape->lic);
 	for (uint32_t i = 0; i < p->n && free_now; i++) {
 		const struct promise_on *o = &p->on[i];
 		struct core_node *n = c->node[o->node];

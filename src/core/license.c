@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/reserve.h"
 
 static struct license *license_find(const struct core *c, uint32_t name)
 {
@@ -70,6 +70,32 @@ void license_config(struct core *c, const char *text)
 	}
 	free(copy);
 	free(old);
+}
+
+/* What a reservation wants: no more, with others that meet it, than there are. */
+int license_reserve(struct core *c, struct resv *r, struct error *err)
+{
+	struct str s = STR_INIT;
+	int rc = license_parse(c, r->rec->licenses, &r->lic, err);
+	if (rc >= 0 && r->lic.any)
+		rc = error_set(err, ESLURM_INVALID_LICENSES, "a reservation names its licenses with ',', not with '|'");
+	if (rc >= 0)
+		rc = license_check(c, &r->lic, err);
+	for (uint32_t i = 0; rc >= 0 && i < r->lic.n; i++) {
+		uint64_t sum = r->lic.w[i].count;
+		for (uint32_t k = 0; k < c->resv_n; k++)
+			if (c->resv[k]->id != r->id && resv_meet(c, r, c->resv[k]))
+				for (uint32_t x = 0; x < c->resv[k]->lic.n; x++)
+					sum += c->resv[k]->lic.w[x].name == r->lic.w[i].name ? c->resv[k]->lic.w[x].count : 0;
+		const char *name = atom_text(c, r->lic.w[i].name);
+		if (sum > license_find(c, r->lic.w[i].name)->total)
+			rc = error_set(err, ESLURM_INVALID_LICENSES, "with other reservations of that time %llu of license \"%s\" would be reserved, there are %u", (unsigned long long)sum, name, license_find(c, r->lic.w[i].name)->total);
+		str_addf(&s, "%s%s:%u", i ? "," : "", name, r->lic.w[i].count);
+	}
+	if (rc >= 0)
+		xstr_set(&r->rec->licenses, s.len ? s.data : NULL);
+	str_fini(&s);
+	return rc;
 }
 
 /* Adds to what is wanted already of the same name. */
@@ -173,6 +199,23 @@ uint64_t license_kept(struct core *c, const struct core_job *j, uint32_t name, u
 	return n;
 }
 
+/* Reserved for others from `from` to `to` (ms), of which jobs in those reservations hold none yet. */
+uint64_t license_reserved(struct core *c, const struct core_job *j, uint32_t name, uint64_t from, uint64_t to)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < c->resv_n; i++) {
+		const struct resv *r = c->resv[i];
+		uint32_t mine = count_of(r->lic.w, r->lic.n, name), used = 0;
+		if (!mine || resv_names(j, r->rec->name) || !resv_overlaps(c, r, (int64_t)(from / 1000), (int64_t)((to + 999) / 1000)))
+			continue;
+		for (uint32_t k = 0; k < c->lic_holder_n; k++)
+			if (c->lic_holder[k]->resv_id == r->id && job_end_ms(c, c->lic_holder[k]) > from)
+				used += count_of(c->lic_holder[k]->x->lic, c->lic_holder[k]->x->lic_n, name);
+		n += mine > used ? mine - used : 0;
+	}
+	return n;
+}
+
 /* Those that jobs hold now and will hold still. */
 static uint32_t held_at(struct core *c, uint32_t name, uint64_t ms)
 {
@@ -183,19 +226,21 @@ static uint32_t held_at(struct core *c, uint32_t name, uint64_t ms)
 	return n;
 }
 
-/* j NULL: beside those in use alone. */
-static bool fits(struct core *c, const struct core_job *j, const struct lic_want *w, uint64_t from, uint64_t to)
+/* planned: beside those that promises need, too; else beside those in use and reserved alone. */
+static bool fits(struct core *c, const struct core_job *j, const struct lic_want *w, uint64_t from, uint64_t to, bool planned)
 {
 	const struct license *l = license_find(c, w->name);
 	uint64_t held = l && from > c->now_ms + 1000 ? held_at(c, w->name, from) : l ? l->used : 0;
-	return l && l->total >= held + (j ? license_kept(c, j, w->name, from, to) : 0) + w->count;
+	if (l && c->resv_n)
+		held += license_reserved(c, j, w->name, from, to);
+	return l && l->total >= held + (planned ? license_kept(c, j, w->name, from, to) : 0) + w->count;
 }
 
-static bool enough(struct core *c, const struct core_job *j, const struct lic_wants *l, uint64_t from, uint64_t to)
+static bool enough(struct core *c, const struct core_job *j, const struct lic_wants *l, uint64_t from, uint64_t to, bool planned)
 {
 	bool one = !l->n;
 	for (uint32_t i = 0; i < l->n; i++) {
-		bool ok = fits(c, j, &l->w[i], from, to);
+		bool ok = fits(c, j, &l->w[i], from, to, planned);
 		if (!ok && !l->any)
 			return false;
 		one = one || ok;
@@ -203,9 +248,9 @@ static bool enough(struct core *c, const struct core_job *j, const struct lic_wa
 	return one;
 }
 
-bool license_room(struct core *c, const struct lic_wants *l) { return enough(c, NULL, l, c->now_ms, c->now_ms); }
+bool license_room(struct core *c, const struct core_job *j, const struct lic_wants *l) { return enough(c, j, l, c->now_ms, c->now_ms + job_length_ms(j), false); }
 
-bool license_beside(struct core *c, const struct core_job *j, uint64_t from, uint64_t to) { return enough(c, j, &j->shape->lic, from, to); }
+bool license_beside(struct core *c, const struct core_job *j, uint64_t from, uint64_t to) { return enough(c, j, &j->shape->lic, from, to, true); }
 
 /* When some of what j wants come back next, after `ms`. UINT64_MAX: nothing is known of that. */
 static uint64_t back_after(const struct core *c, const struct core_job *j, uint64_t ms)
@@ -213,6 +258,12 @@ static uint64_t back_after(const struct core *c, const struct core_job *j, uint6
 	const struct lic_wants *l = &j->shape->lic;
 	uint64_t next = UINT64_MAX;
 	for (uint32_t k = 0; k < l->n; k++) {
+		for (uint32_t i = 0; i < c->resv_n; i++) {
+			struct resv_window o;
+			const struct resv *r = c->resv[i];
+			if (count_of(r->lic.w, r->lic.n, l->w[k].name) && !resv_names(j, r->rec->name) && resv_occurrence(c, r, (int64_t)(ms / 1000), &o) && (uint64_t)o.end * 1000 > ms && (uint64_t)o.end * 1000 < next)
+				next = (uint64_t)o.end * 1000;
+		}
 		for (uint32_t i = 0; i < c->lic_holder_n; i++) {
 			uint64_t end = job_end_ms(c, c->lic_holder[i]);
 			if (end > ms && end < next && count_of(c->lic_holder[i]->x->lic, c->lic_holder[i]->x->lic_n, l->w[k].name))
@@ -280,10 +331,10 @@ static void hold(struct core *c, struct core_job *j, uint32_t name, uint32_t cou
 	x->lic[x->lic_n++] = (struct lic_want){ name, count };
 }
 
-static const struct lic_want *first_fit(struct core *c, const struct core_job *j, const struct lic_wants *l, uint64_t to)
+static const struct lic_want *first_fit(struct core *c, const struct core_job *j, const struct lic_wants *l, uint64_t to, bool planned)
 {
 	for (uint32_t i = 0; i < l->n; i++)
-		if (fits(c, j, &l->w[i], c->now_ms, to))
+		if (fits(c, j, &l->w[i], c->now_ms, to, planned))
 			return &l->w[i];
 	return NULL;
 }
@@ -292,8 +343,8 @@ static const struct lic_want *first_fit(struct core *c, const struct core_job *j
 static const struct lic_want *choose(struct core *c, const struct core_job *j, const struct lic_wants *l)
 {
 	uint64_t to = c->now_ms + job_length_ms(j);
-	const struct lic_want *w = first_fit(c, j, l, to);
-	return w ? w : first_fit(c, NULL, l, to);
+	const struct lic_want *w = first_fit(c, j, l, to, true);
+	return w ? w : first_fit(c, j, l, to, false);
 }
 
 static void take(struct core *c, struct core_job *j, const struct lic_wants *l)
@@ -340,7 +391,7 @@ int license_retake(struct core *c, struct core_job *j, const struct lic_wants *l
 	char *had = license_text(c, j);
 	(void)license_parse(c, j->x && j->x->lic_n ? had : NULL, &own, NULL);
 	license_return(c, j);
-	bool room = license_room(c, l);
+	bool room = license_room(c, j, l);
 	take(c, j, room ? l : &own);
 	license_wants_fini(&own);
 	free(had);
@@ -471,5 +522,7 @@ bool core_license(const struct core *c, size_t i, struct core_license *ret)
 	if (i >= c->lic_n)
 		return false;
 	*ret = (struct core_license){ atom_text(c, c->lic[i].name), c->lic[i].total, c->lic[i].used, 0 };
+	for (uint32_t k = 0; k < c->resv_n; k++)
+		ret->reserved += c->resv[k]->active ? count_of(c->resv[k]->lic.w, c->resv[k]->lic.n, c->lic[i].name) : 0;
 	return true;
 }

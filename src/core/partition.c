@@ -225,8 +225,8 @@ static int qos_apply(struct core *c, const struct part_key *k, char **text, cons
 	char *copy = xstrdup(v), *rest = copy, *one;
 	bool none = !v[0] || (k->kind == V_QOSES && !strcasecmp(v, "ALL"));
 	int r = 0;
-	while (r >= 0 && !none && c->acct && c->acct->qos && (one = str_next(&rest, ",")))
-		if (!acct_qos(c, one))
+	while (r >= 0 && !none && (one = str_next(&rest, ",")))
+		if (!acct_qos_known(c, one))
 			r = error_set(err, ESLURM_INVALID_QOS, "%s=%s: there is no QOS \"%s\"", k->key, v, one);
 	free(copy);
 	if (r >= 0)
@@ -234,46 +234,22 @@ static int qos_apply(struct core *c, const struct part_key *k, char **text, cons
 	return r;
 }
 
-/* Up to the next comma outside brackets. */
-static size_t item_len(const char *s)
-{
-	size_t n = 0;
-	for (int depth = 0; s[n] && (depth > 0 || s[n] != ','); n++)
-		depth += s[n] == '[' ? 1 : s[n] == ']' ? -1 : 0;
-	return n;
-}
-
 /* Other nodes, or "+a,-b": more, and less. */
 static int nodes_apply(struct core *c, Pb__PartitionRecord *r, const char *v, struct error *err)
 {
-	struct bitset *all = NULL, *some = NULL;
-	const char *old = r->nodes_full && r->nodes_full[0] ? r->nodes_full : r->nodes ? r->nodes : "";
-	bool change = *v == '+' || *v == '-';
-	int rc = nodes_bitset(c, change ? old : v, &all, change ? NULL : err);
-	if (rc < 0 && change)
-		all = bitset_create(c->node_n);
-	rc = change ? 0 : v[0] ? rc : 0;
-	for (char sign = '+'; rc >= 0 && change && *v;) {
-		sign = *v == '+' || *v == '-' ? *v++ : sign;
-		size_t n = item_len(v);
-		char *one = xstrndup(v, n);
-		rc = nodes_bitset(c, one, &some, err);
-		free(one);
-		v += n + (v[n] == ',');
-		for (uint32_t i = 0; rc >= 0 && i < c->node_n; i++)
-			if (bitset_has(some, i))
-				sign == '+' ? bitset_set(all, i) : bitset_clear(all, i);
-		bitset_destroy(some);
-		some = NULL;
-	}
+	struct bitset *old = NULL, *now = NULL;
+	if (nodes_bitset(c, r->nodes_full && r->nodes_full[0] ? r->nodes_full : r->nodes ? r->nodes : "", &old, NULL) < 0)
+		old = bitset_create(c->node_n);
+	int rc = nodes_moved(c, old, v, &now, err);
 	if (rc >= 0) {
-		char *text = all ? nodes_text(c, all) : xstrdup("");
+		char *text = nodes_text(c, now);
 		xstr_set(&r->nodes, text);
 		xstr_set(&r->nodes_full, text);
 		free(text);
 	}
-	bitset_destroy(all);
-	return rc < 0 ? err->code : 0;
+	bitset_destroy(old);
+	bitset_destroy(now);
+	return rc;
 }
 
 /* 0 lifts a limit; of the two defaults the one given last holds. */

@@ -324,7 +324,7 @@ struct alloc *place_one(struct core *c, struct core_job *j, uint32_t minutes, st
 {
 	struct resv *in[RESV_USE_MAX + 1];
 	shape_refresh(c, j->shape);
-	if (!license_room(c, &j->shape->lic))
+	if (!license_room(c, j, &j->shape->lic))
 		return NULL;
 	uint32_t n = resv_choices(c, j->shape, in);
 	for (uint32_t i = 0; i < n; i++) {

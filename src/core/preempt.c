@@ -320,7 +320,7 @@ struct alloc *preempt_over(struct core *c, struct core_job *j, uint32_t minutes,
 	struct resv *in[RESV_USE_MAX + 1];
 	struct alloc *a = NULL;
 	uint32_t n = resv_choices(c, s, in);
-	if (!c->params.preempt || j->het || !license_room(c, &s->lic))
+	if (!c->params.preempt || j->het || !license_room(c, j, &s->lic))
 		return NULL;
 	for (uint32_t p = 0; p < s->part_n && !a; p++) {
 		if (!usable(s, p))

@@ -29,6 +29,7 @@ void resv_free(struct resv *r)
 		free(r->part[i].words);
 	free(r->part);
 	bitset_destroy(r->nodes);
+	license_wants_fini(&r->lic);
 	pb__reservation_record__free_unpacked(r->rec, NULL);
 	free(r);
 }
@@ -350,6 +351,7 @@ void resv_restore(struct core *c, const struct core_event *ev)
 	r->end = (int64_t)m->end_time;
 	r->wall_start = m->wall_start;
 	r->wall_end = m->wall_end;
+	(void)license_parse(c, m->licenses, &r->lic, NULL);
 	(void)resv_restore_parts(c, r);
 	resv_insert(c, r);
 	resv_hold(c, r);

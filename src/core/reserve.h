@@ -16,6 +16,7 @@ struct resv {
 	Pb__ReservationRecord *rec; /* nodes, counts, lists as text; times of the present occurrence */
 	uint64_t flags;             /* RESVF_* */
 	struct bitset *nodes;
+	struct lic_wants lic;       /* licenses */
 	bool partial;               /* parts of nodes */
 	struct resv_part *part;     /* of a partial one, in order of nodes */
 	uint32_t part_n;
@@ -43,6 +44,9 @@ void resv_hold(struct core *c, struct resv *r);             /* enters it on its 
 void resv_unhold(struct core *c, struct resv *r);
 void resv_texts(struct core *c, struct resv *r);
 int resv_restore_parts(struct core *c, struct resv *r);
+
+/* license.c: reads and checks rec->licenses, against other reservations that meet r (its times are set). Refused: ESLURM_INVALID_LICENSES. */
+int license_reserve(struct core *c, struct resv *r, struct error *err);
 
 /* reserve_use.c: for whom */
 struct resv_who { const char *user, *account, *qos, *const *parts; uint32_t part_n; bool root; };

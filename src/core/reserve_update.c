@@ -3,6 +3,7 @@
  * place of the old one. The sentence of a refusal says more than the code, whose text is the reference's. */
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/reserve.h"
 #include "model/hostlist.h"
 
@@ -95,10 +96,22 @@ static int set_who(struct ask *a, const char *v, char op, size_t at, int code)
 	return rc;
 }
 
+/* Names are of those there are, where there are tables of them. */
+static int set_known(struct ask *a, const char *v, char op, size_t at, int code, bool (*known)(struct core *c, const char *name))
+{
+	char *copy = xstrdup(v), *pos = copy, *w;
+	int rc = 0;
+	while (rc >= 0 && (w = str_next(&pos, ",")))
+		if (w[0] && !known(a->c, w + (w[0] == '-' || w[0] == '+')))
+			rc = error_set(a->err, code, "\"%s\" does not exist", w + (w[0] == '-' || w[0] == '+'));
+	free(copy);
+	return rc < 0 ? rc : set_who(a, v, op, at, code);
+}
+
 static int set_USERS(struct ask *a, const char *v, char op, size_t at) { return set_who(a, v, op, at, ESLURM_INVALID_USER_ID); }
-static int set_ACCOUNTS(struct ask *a, const char *v, char op, size_t at) { return set_who(a, v, op, at, ESLURM_INVALID_ACCOUNT); }
+static int set_ACCOUNTS(struct ask *a, const char *v, char op, size_t at) { return set_known(a, v, op, at, ESLURM_INVALID_ACCOUNT, acct_account_known); }
 static int set_GROUPS(struct ask *a, const char *v, char op, size_t at) { return set_who(a, v, op, at, ESLURM_INVALID_USER_ID); }
-static int set_QOS(struct ask *a, const char *v, char op, size_t at) { return set_who(a, v, op, at, ESLURM_INVALID_QOS); }
+static int set_QOS(struct ask *a, const char *v, char op, size_t at) { return set_known(a, v, op, at, ESLURM_INVALID_QOS, acct_qos_known); }
 
 static int set_PARTS(struct ask *a, const char *v, char op, size_t at)
 {
@@ -192,7 +205,8 @@ static int set_NODES(struct ask *a, const char *v, char op, size_t at)
 		a->has_count = true;
 		return 0;
 	}
-	if (nodes_bitset(a->c, v, &b, &e) < 0)
+	bool moves = a->old && op == '=' && (v[0] == '+' || v[0] == '-');
+	if ((moves ? nodes_moved(a->c, a->old->nodes, v, &b, &e) : nodes_bitset(a->c, v, &b, &e)) < 0)
 		return error_set(a->err, ESLURM_INVALID_NODE_NAME, "%s", "");
 	if (op != '=' && a->old) {
 		have = bitset_copy(a->old->nodes);
@@ -298,9 +312,9 @@ static int set_SKIP(struct ask *a, const char *v, char op, size_t at)
 
 static int set_LICENSES(struct ask *a, const char *v, char op, size_t at)
 {
-	(void)op;
-	(void)at;
-	return v[0] ? error_set(a->err, ESLURM_INVALID_LICENSES, "licenses cannot be reserved yet (\"%s\")", v) : 0;
+	if (op != '=')
+		return error_set(a->err, ESLURM_INVALID_LICENSES, "licenses are named as a whole: += and -= are not possible");
+	return set_TEXT(a, v, op, at);
 }
 
 static int set_BURST(struct ask *a, const char *v, char op, size_t at)
@@ -318,7 +332,7 @@ static const struct { const char *key; key_fn fn; size_t at; } keys[] = {
 	{ "Accounts", set_ACCOUNTS, AT(accounts) }, { "Groups", set_GROUPS, AT(groups) }, { "GroupUsers", set_TEXT, AT(group_users) },
 	{ "QOS", set_QOS, AT(qos) }, { "AllowedPartitions", set_PARTS, AT(allowed_partitions) }, { "Flags", set_FLAGS, 0 },
 	{ "MaxStartDelay", set_SECONDS, AT(max_start_delay_sec) }, { "Comment", set_TEXT, AT(comment) }, { "Skip", set_SKIP, 0 },
-	{ "Licenses", set_LICENSES, 0 }, { "BurstBuffer", set_BURST, 0 },
+	{ "Licenses", set_LICENSES, AT(licenses) }, { "BurstBuffer", set_BURST, 0 },
 };
 
 static int apply(struct ask *a, const char *key, const char *v)
@@ -346,8 +360,10 @@ static int check_flags(struct ask *a, uint64_t f)
 		return no(a, ESLURM_NOT_SUPPORTED, often ? "a floating reservation cannot recur" : "TIME_FLOAT needs a start relative to now");
 	if (f & RESVF_FORCE_START && !often)
 		return no(a, ESLURM_NOT_SUPPORTED, "FORCE_START flag requires a reoccuring reservation");
-	if (f & RESVF_ANY_NODES && !a->m->ask_nodes && !(f & RESVF_SPEC_NODES))
-		return no(a, ESLURM_RESERVATION_INVALID, "without nodes there is nothing to reserve: licenses and burst buffers cannot be reserved yet");
+	if (f & RESVF_ANY_NODES && !a->m->licenses && !(f & RESVF_SPEC_NODES))
+		return no(a, ESLURM_RESERVATION_INVALID, "ANY_NODES is for licenses, and none are named");
+	if (!(f & (RESVF_ANY_NODES | RESVF_SPEC_NODES | RESVF_PART_NODES)) && a->m->licenses && !a->m->ask_nodes && !a->m->ask_cores && !a->m->ask_tres && !a->m->partition && !a->old)
+		return no(a, ESLURM_INVALID_NODE_NAME, "licenses without nodes need Flags=ANY_NODES");
 	if (f & RESVF_PART_NODES && !(a->m->partition && a->m->partition[0]))
 		return no(a, ESLURM_INVALID_PARTITION_NAME, "PART_NODES flag requires specifying a Partition and ALL nodes");
 	return 0;
@@ -472,6 +488,8 @@ static int build(struct ask *a, struct resv *r)
 		rc = check_who(a);
 	if (rc >= 0)
 		rc = times(a, r);
+	if (rc >= 0)
+		rc = license_reserve(a->c, r, a->err);
 	if (rc >= 0)
 		rc = nodes(a, r);
 	return rc >= 0 ? check_jobs(a, r) : rc;

@@ -177,7 +177,7 @@ static bool blocks(const struct when *w, const struct core_node *n, const struct
 		return !(in->flags & RESVF_MAINT);
 	if (in->flags & (RESVF_MAINT | RESVF_OVERLAP))
 		return !bitset_has(in->nodes, n->index) && !bitset_empty(in->nodes);
-	if (in->flags & RESVF_FLEX)
+	if (in->flags & (RESVF_FLEX | RESVF_ANY_NODES))
 		return true;
 	return r->flags & RESVF_OVERLAP;
 }

@@ -353,7 +353,7 @@ static void pass_count(struct core_passes *p, int64_t depth, int64_t queue)
 /* There may be nodes, but not its licenses, or they are kept for others. */
 static void head_lacks_license(struct core *c, struct shape *s, struct core_job *j)
 {
-	bool room = license_room(c, &s->lic);
+	bool room = license_room(c, j, &s->lic);
 	s->lic_short = true;
 	c->lic_kept = c->lic_kept || room;
 	if (room)
@@ -419,7 +419,7 @@ void sched_run(struct core *c, uint32_t budget)
 		s->lic_short = false;
 		if (head_limited(c, s, j, NULL, NULL))
 			continue;
-		if (!c->params.backfill && !license_room(c, &s->lic)) {
+		if (!c->params.backfill && !license_room(c, j, &s->lic)) {
 			head_unlicensed(c, s, j);
 			continue;
 		}

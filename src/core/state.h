@@ -619,6 +619,7 @@ void node_set_down(struct core *c, struct core_node *n, const char *reason);
 void node_drain(struct core *c, struct core_node *n, const char *reason);
 void node_restore(struct core *c, const struct core_event *ev);
 int nodes_bitset(const struct core *c, const char *list, struct bitset **ret, struct error *err);
+int nodes_moved(const struct core *c, const struct bitset *old, const char *text, struct bitset **ret, struct error *err); /* "a,b", or "+a,-b": of old */
 char *nodes_text(const struct core *c, const struct bitset *b);      /* malloc'd */
 
 /* shape.c: a request, checked and shared */
@@ -887,7 +888,8 @@ int license_parse(struct core *c, const char *text, struct lic_wants *ret, struc
 void license_wants_fini(struct lic_wants *l);
 int license_check(const struct core *c, const struct lic_wants *l, struct error *err);
 uint32_t license_free(const struct core *c, uint32_t name);
-bool license_room(struct core *c, const struct lic_wants *l);
+bool license_room(struct core *c, const struct core_job *j, const struct lic_wants *l);   /* beside those in use and those reserved for others */
+uint64_t license_reserved(struct core *c, const struct core_job *j, uint32_t name, uint64_t from, uint64_t to);
 void license_promised(struct core *c, struct promise *p);      /* made */
 void license_unpromised(struct core *c, const struct promise *p);  /* dropped */
 /* Of one name, what promises to jobs before j need at some time from `from` to `to` (ms). Of alternatives each counts. */

@@ -379,7 +379,7 @@ static void licenses_kept(struct why *w)
 static void licenses(struct why *w)
 {
 	const struct lic_wants *l = &w->j->shape->lic;
-	if (license_room(w->c, l)) {
+	if (license_room(w->c, w->j, l)) {
 		licenses_kept(w);
 		return;
 	}
@@ -387,17 +387,23 @@ static void licenses(struct why *w)
 		const char *name = atom_text(w->c, l->w[i].name);
 		uint32_t left = license_free(w->c, l->w[i].name), total = 0;
 		struct core_license k;
-		if (left >= l->w[i].count)
+		uint64_t reserved = license_reserved(w->c, w->j, l->w[i].name, w->c->now_ms, w->c->now_ms + job_length_ms(w->j));
+		if (left >= l->w[i].count + reserved)
 			continue;
+		char kept[96] = "";
+		if (reserved)
+			snprintf(kept, sizeof kept, "; %llu are reserved for others before it would end", (unsigned long long)reserved);
 		for (size_t x = 0; core_license(w->c, x, &k); x++)
 			total = !strcmp(k.name, name) ? k.total : total;
-		Pb__WhyItem *item = why_condition(w, "licenses", "%u of license %s %s asked for%s, %u of %u are free", l->w[i].count, name, l->w[i].count == 1 ? "is" : "are", l->any ? " (one of several would do)" : "", left, total);
+		Pb__WhyItem *item = why_condition(w, "licenses", "%u of license %s %s asked for%s, %u of %u are free%s", l->w[i].count, name, l->w[i].count == 1 ? "is" : "are", l->any ? " (one of several would do)" : "", left, total, kept);
+		if (reserved)
+			why_number(item, "reserved", (int64_t)reserved);
 		why_text(item, "license", name);
 		why_number(item, "asked", l->w[i].count);
 		why_number(item, "free", left);
 		why_number(item, "total", total);
 		license_holders(w, item, l->w[i].name);
-		why_clears(item, 0, total < l->w[i].count ? "fewer of them: there are no more" : "jobs that hold them end");
+		why_clears(item, 0, total < l->w[i].count ? "fewer of them: there are no more" : reserved ? "the reservation or jobs that hold them end" : "jobs that hold them end");
 	}
 }
 
@@ -583,7 +589,7 @@ static void pending(struct why *w)
 		why_preemption(w);
 	if (!w->out->n_condition)
 		why_condition(w, "starting", "nothing holds it back: it starts with the next pass of the scheduler");
-	if (!w->ask->brief && w->j->qnode.in && license_room(w->c, &w->j->shape->lic) && !may_start(w))
+	if (!w->ask->brief && w->j->qnode.in && license_room(w->c, w->j, &w->j->shape->lic) && !may_start(w))
 		why_hints(w);
 }
 

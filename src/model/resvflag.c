@@ -32,13 +32,29 @@ char *resvflag_format(uint64_t flags, uint32_t purge_sec)
 	return str_take(&s);
 }
 
+static bool same(const char *name, const char *word, size_t n, bool whole) { return !strncasecmp(name, word, n) && (!whole || !name[n]); }
+
+/* The row of that word, which may be shortened to what is of one row only ("PURGE"); else the number of rows. */
+static size_t row_find(const char *word, size_t n)
+{
+	size_t rows = sizeof row / sizeof row[0], found = rows, short_n = 0;
+	for (size_t i = 0; i < rows; i++) {
+		if (row[i].kind == SHOWN)
+			continue;
+		if (same(row[i].shown, word, n, true) || same(row[i].typed, word, n, true))
+			return i;
+		if (n >= 4 && (same(row[i].shown, word, n, false) || same(row[i].typed, word, n, false))) {
+			found = i;
+			short_n++;
+		}
+	}
+	return short_n == 1 ? found : rows;
+}
+
 uint32_t resvflag_parse(const char *word, bool born, bool away, uint32_t *ret_purge_sec, struct error *err)
 {
-	size_t n = strcspn(word, "=");
-	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-		bool is = (strlen(row[i].shown) == n && !strncasecmp(row[i].shown, word, n)) || (strlen(row[i].typed) == n && !strncasecmp(row[i].typed, word, n));
-		if (!is || row[i].kind == SHOWN)
-			continue;
+	size_t n = strcspn(word, "="), at = row_find(word, n);
+	for (size_t i = at; i < sizeof row / sizeof row[0] && i == at; i++) {
 		if (away ? row[i].kind != SET : row[i].kind == BORN && !born) {
 			error_set(err, ESLURM_NOT_SUPPORTED, "flag %s cannot be %s an existing reservation", row[i].shown, away ? "taken off" : "given to");
 			return 0;

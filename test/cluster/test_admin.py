@@ -197,3 +197,31 @@ def test_resume_of_all_helps_those_that_need_it(cluster):
     assert r.rc == 1 and r.err.startswith("slurm_update error: Invalid node state transition\n"), r
     cluster.wait("both", lambda: set(cluster.out("sinfo -h -N -o %t").split()) == {"idle"})
     cluster.run("scontrol update nodename=ALL state=idle")
+
+
+def test_wrong_values_are_told_in_the_words_of_the_reference(cluster):
+    """Recorded from the reference: what scripts match when an update is refused."""
+    error = "scontrol: error: "
+    cluster.run("scontrol create partition=brief nodes=node-1")
+    for key, told in (("MaxTime=x", "Invalid input MaxTime=x"), ("GraceTime=x", "Invalid GraceTime value: x"), ("PriorityTier=70000", "Invalid PriorityTier value: 70000"),
+                      ("MaxNodes=-1", 'Invalid numeric value "-1" for MaxNodes.'), ("DefMemPerCPU=x", "Invalid DefMemPerCPU value: x"), ("PreemptMode=x", "Invalid input: PreemptMode=x"),
+                      ("Hidden=x", f"Invalid input: Hidden=x\n{error}Acceptable Hidden values are YES and NO"),
+                      ("Exclusive=x", f"Invalid input: Exclusive=x\n{error}Acceptable Exclusive values are NO, NODE, USER, TOPO"),
+                      ("OverSubscribe=x", f"Invalid input: OverSubscribe=x\n{error}Acceptable OverSubscribe values are NO, EXCLUSIVE, YES:#, and FORCE:#"),
+                      ("SuspendTime=5", f"Update of this parameter is not supported: SuspendTime=5\n\n{error}Request aborted")):
+        r = cluster.run(f"scontrol update partition=brief {key}", check=False)
+        assert (r.rc, r.err) == (1, f"{error}{told}\n"), r
+    cluster.run("scontrol update partition=brief Nodes+=node-2 OverSubscribe=yes AllocNodes=node-9 Priority=7 MaxNodes=UNLIMITED")
+    shown = cluster.out("scontrol show -o partition brief")
+    for word in ("Nodes=node-[1-2]", "OverSubscribe=YES:4", "AllocNodes=node-9", "PriorityTier=7", "PriorityJobFactor=7", "MinNodes=1"):
+        assert f" {word} " in shown, shown
+    r = cluster.run("sbatch -p brief --wrap true", check=False)
+    assert r.rc == 1 and "Access/permission denied" in r.err, r
+    cluster.run("scontrol delete partition=brief")
+    job = cluster.submit("--hold -t 20 -o /dev/null --wrap true")
+    for key, told in (("MinMemoryNode=10G", f"{error}Invalid MinMemoryNode value: 10G\n"), ("CPUsPerTask=x", f"{error}Invalid CPUsPerTask value: x\n"), ("ReqProcs=2-4", f"{error}Invalid NumTasks value: 2-4\n"),
+                      ("Requeue=yes", f"{error}Invalid Requeue value: yes\n"), ("DelayBoot=x", f"{error}Invalid DelayBoot value\n"), ("NtasksPerNode=2", "Update of this parameter is not supported: NtasksPerNode=2\nRequest aborted\n"),
+                      ("UserID=0", "No changes specified\n"), ("UserID=nobody-there", "Invalid UserID: nobody-there\nRequest aborted\n")):
+        r = cluster.run(f"scontrol update job {job} {key}", check=False)
+        assert (r.rc, r.err) == (1, told), r
+    cluster.run(f"scancel {job}")
