@@ -27,8 +27,9 @@ static void check_node(const struct core *c, const struct core_node *n)
 		mem += o->mem;
 		owners += j->alloc->user_only || j->alloc->mcs;
 		over += j->alloc->over;
-		stopped += gang_stands_by(j);
-		alone += j->alloc->exclusive && !gang_stands_by(j);
+		bool stops = gang_stands_by(j) || j->state == PB__JOB_STATE__SUSPENDED;
+		stopped += stops;
+		alone += j->alloc->exclusive && !stops;
 		completing += o->state == ON_CLEANING;
 		whole += j->alloc->exclusive;
 		for (uint32_t g = 0; g < n->gres_n; g++)

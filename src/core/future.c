@@ -121,6 +121,10 @@ static void future_make(struct core *c, const struct core_node *n, const struct 
 		struct change x = { job_end_ms(c, h), 1, cpus_of(c, n, i), o->mem, NULL, h->alloc->words + o->bits + n->cpu_words + n->dev_words };
 		sum_add(&s, n, &x, -1);
 		change_put(c, &k, x);
+		if (h->state == PB__JOB_STATE__SUSPENDED) { /* its end moves with time: what is made is good for now */
+			x.ms = c->now_ms;
+			c->plan_moves = true;
+		}
 		f->until_ms = x.ms < f->until_ms ? x.ms : f->until_ms;
 	}
 	for (uint32_t i = 0; i < n->plan_n; i++) {

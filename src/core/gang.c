@@ -78,6 +78,9 @@ static void line_make(struct core *c, struct line *l)
 	}
 }
 
+/* A word of the CPUs that nobody may run on beside it: of one that has the node to itself all, though it leaves some to the system (--core-spec). */
+static uint64_t cpus_word(const struct core_job *j, const struct alloc_on *o, uint32_t word) { return j->alloc->exclusive ? UINT64_MAX : j->alloc->words[o->bits + word]; }
+
 /* Are all its CPUs free in `used`, on every node? Takes them if so. */
 static bool take(const struct core *c, const struct core_job *j, uint64_t **used)
 {
@@ -88,9 +91,9 @@ static bool take(const struct core *c, const struct core_job *j, uint64_t **used
 			if (!used[o->node])
 				used[o->node] = xcalloc(n->cpu_words, sizeof **used);
 			for (uint32_t k = 0; o->state != ON_FREE && k < n->cpu_words; k++) {
-				if (!put && j->alloc->words[o->bits + k] & used[o->node][k])
+				if (!put && cpus_word(j, o, k) & used[o->node][k])
 					return false;
-				used[o->node][k] |= put ? j->alloc->words[o->bits + k] : 0;
+				used[o->node][k] |= put ? cpus_word(j, o, k) : 0;
 			}
 		}
 	return true;
@@ -107,7 +110,7 @@ static void use_others(struct core *c, uint64_t **used)
 			if (!used[i])
 				used[i] = xcalloc(c->node[i]->cpu_words, sizeof **used);
 			for (uint32_t w = 0; w < c->node[i]->cpu_words; w++)
-				used[i][w] |= j->alloc->words[j->alloc->on[c->node[i]->held[k].at].bits + w];
+				used[i][w] |= cpus_word(j, &j->alloc->on[c->node[i]->held[k].at], w);
 		}
 }
 
@@ -130,7 +133,7 @@ void job_suspend(struct core *c, struct core_job *j, bool tell)
 {
 	j->state = PB__JOB_STATE__SUSPENDED;
 	j->suspend = now_sec(c);
-	sweep_end_moved(c, j);
+	sweep_end_later(c, j);
 	gang_look(c, j);
 	if (tell)
 		nodes_told(c, j, true);
@@ -144,7 +147,7 @@ void job_resume(struct core *c, struct core_job *j, bool tell)
 	j->susp_total += now_sec(c) - j->suspend;
 	j->suspend = now_sec(c);
 	job_set_limit_timer(c, j);
-	sweep_end_moved(c, j);
+	sweep_end_later(c, j);
 	gang_look(c, j);
 	if (tell)
 		nodes_told(c, j, false);
@@ -229,7 +232,7 @@ const struct core_job *gang_first(const struct core *c, const struct core_job *j
 		for (size_t k = 0; piled(c, n) && k < n->held_n; k++) {
 			const struct core_job *o = n->held[k].job;
 			for (uint32_t w = 0; o != j && busy(o) && w < n->cpu_words; w++)
-				if (o->alloc->words[o->alloc->on[n->held[k].at].bits + w] & j->alloc->words[j->alloc->on[i].bits + w])
+				if (cpus_word(o, &o->alloc->on[n->held[k].at], w) & cpus_word(j, &j->alloc->on[i], w))
 					return o;
 		}
 	}

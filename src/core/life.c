@@ -245,8 +245,10 @@ static void steps_and_counters(struct core *c, struct core_job *j)
 	array_running(c, j, -1);
 	j->kill_ms = j->lost_ms = 0;
 	j->launching = j->unconfirmed = false;
-	if (j->state == PB__JOB_STATE__SUSPENDED)
+	if (j->state == PB__JOB_STATE__SUSPENDED) {
 		j->susp_total += now_sec(c) - j->suspend;
+		j->yields = true; /* whoever goes on on its CPUs is not stopped while it ends */
+	}
 }
 
 void job_end(struct core *c, struct core_job *j, uint32_t state, uint32_t flags)

@@ -132,6 +132,6 @@ int job_reshape(struct core *c, struct core_job *j, const Pb__JobDesc *d, struct
 	j->shape = s;
 	j->time_min = k.time_limit_min;
 	acct_count(c, j);
-	sweep_end_moved(c, j);
+	sweep_end_later(c, j);
 	return 0;
 }

@@ -24,6 +24,8 @@ uint64_t job_end_ms(const struct core *c, const struct core_job *j)
 	if (job_state_is_final(j->state) || (j->flags & JOBF_COMPLETING))
 		return c->now_ms + 1000;
 	uint64_t end = j->time_min == TIME_INFINITE ? NEVER_MS : ((uint64_t)j->start + j->susp_total) * 1000 + j->time_min * 60000ull;
+	if (j->state == PB__JOB_STATE__SUSPENDED && end != NEVER_MS && c->now_ms > j->suspend * 1000ull) /* were it to go on now */
+		end += c->now_ms - j->suspend * 1000ull;
 	return end <= c->now_ms ? c->now_ms + 1000 : end;
 }
 
@@ -415,15 +417,15 @@ static bool promise_holds(struct core *c, const struct promise *p, bool fresh)
 	return plain && license_beside(c, p->job, p->start_ms, p->end_ms);
 }
 
-void promises_check(struct core *c, const struct core_job *started, void (*lost)(struct core *c, struct core_job *j))
+void promises_check(struct core *c, const struct core_job *of, bool started, void (*lost)(struct core *c, struct core_job *j))
 {
 	struct core_job **broken = NULL;
 	size_t count = 0, cap = 0;
-	for (uint32_t i = 0; i < started->alloc->n; i++) {
-		const struct core_node *n = c->node[started->alloc->on[i].node];
-		for (uint32_t k = n->plan_n; k > 0; k--) {
+	for (uint32_t i = 0; i < of->alloc->n; i++) {
+		const struct core_node *n = c->node[of->alloc->on[i].node];
+		for (uint32_t k = of->alloc->on[i].state == ON_FREE ? 0 : n->plan_n; k > 0; k--) {
 			struct promise *p = n->plan[k - 1].p;
-			if (p->old || p->broken || !job_before(started, p->job) || promise_fits(c, p, n->plan[k - 1].at, false))
+			if (p->old || p->broken || (started && !job_before(of, p->job)) || promise_fits(c, p, n->plan[k - 1].at, false))
 				continue;
 			p->broken = true;
 			broken = xgrow(broken, &cap, count + 1, sizeof(struct core_job *));

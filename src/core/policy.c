@@ -184,7 +184,7 @@ static bool start_if_room(struct core *c, struct core_job *j)
 		queue_remove(c, j);
 	t->time_min = minutes;
 	job_start(c, t, p, a);
-	promises_check(c, t, promise_lost);
+	promises_check(c, t, true, promise_lost);
 	c->promises_old = c->promise_n > 0;
 	return true;
 }

@@ -289,12 +289,12 @@ static bool usable(const struct shape *s, uint32_t at)
 	return s->part[at] && s->able[at] && (s->part_mask & 1u << at) && (s->part[at]->state == PART_UP || s->part[at]->state == PART_DRAIN);
 }
 
-/* Does it use CPUs that another job holds? */
+/* Does it use CPUs that another job holds, or the whole node of one? */
 static bool overlaps(const struct core *c, const struct alloc *a)
 {
 	for (uint32_t i = 0; i < a->n; i++)
 		for (uint32_t k = 0; k < c->node[a->on[i].node]->cpu_words; k++)
-			if (c->node[a->on[i].node]->used[k] & a->words[a->on[i].bits + k])
+			if (a->exclusive ? c->node[a->on[i].node]->held_n : c->node[a->on[i].node]->used[k] & a->words[a->on[i].bits + k])
 				return true;
 	return false;
 }

@@ -484,7 +484,7 @@ static int restore_alloc(struct core *c, struct core_job *j, const Pb__Alloc *m,
 /* Have others its CPUs, or the node for themselves? One that is suspended so that others have its CPUs stands in nobody's way, nor they in its. */
 static bool taken_by_others(const struct core_node *n, const struct core_job *j, const uint64_t *w)
 {
-	bool piled = n->over || j->alloc->over, beside = j->alloc->over || j->alloc->share || j->yields;
+	bool piled = n->over || j->alloc->over, beside = j->alloc->over || j->alloc->share || (j->yields && n->over);
 	for (size_t i = 0; i < n->held_n; i++) {
 		const struct core_job *h = n->held[i].job;
 		const uint64_t *x = h->alloc->words + h->alloc->on[n->held[i].at].bits;

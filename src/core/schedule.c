@@ -253,8 +253,7 @@ static bool passes_others(const struct core *c, const struct core_job *j)
 	return passes;
 }
 
-/* The first of its shape must have a promise again before others pass it (protect_earlier). */
-static void promise_lost(struct core *c, struct core_job *j)
+void sched_promise_lost(struct core *c, struct core_job *j)
 {
 	if (head(j->shape) == j)
 		unpromised_add(c, j->shape);
@@ -277,9 +276,9 @@ static void start_head(struct core *c, struct shape *s, struct core_job *j, stru
 	t->time_min = minutes;
 	job_start(c, t, p, a);
 	if (c->params.backfill)
-		promises_check(c, t, promise_lost);
+		promises_check(c, t, true, sched_promise_lost);
 	for (uint32_t i = 1; c->params.backfill && t->het && i < t->het->n; i++)
-		promises_check(c, het_job(c, t->het, i), promise_lost);
+		promises_check(c, het_job(c, t->het, i), true, sched_promise_lost);
 	if (c->sched_wanted || c->any_gained) {
 		s->dirty = s->queue.count > 0;
 		heap_fill(c);

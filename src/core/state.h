@@ -478,7 +478,7 @@ struct core {
 	int64_t sweeps_whole, sweeps_cut; /* to the end of the queue; after bf_max_job_test jobs */
 	uint32_t swept, sweep_gen;  /* jobs it came to; changes when what could not be planned is worth another try */
 	uint64_t sweep_ms;          /* when it began */
-	bool sweep_done, plan_stale, sweep_timer;
+	bool sweep_done, plan_stale, plan_moves, sweep_timer; /* plan_moves: it counts with ends of suspended jobs, which move with time */
 	struct core_job *behind;    /* was looked at, and is once more, from behind_ms (PLAN_BEHIND) */
 	uint64_t behind_ms;
 	uint32_t behind_left;       /* so many times at most */
@@ -746,6 +746,7 @@ char *record_sluid(const struct core_job *j);                          /* malloc
 void sched_gained(struct core *c, uint32_t node);
 void sched_shape(struct core *c, struct shape *s);             /* look at it again */
 void sched_all(struct core *c);
+void sched_promise_lost(struct core *c, struct core_job *j);  /* before others pass it (protect_earlier), the first of its shape needs another */
 void sched_run(struct core *c, uint32_t budget);
 void promise_drop(struct core *c, struct core_job *j);
 void sched_forget(struct core *c, struct shape *s);           /* its queue is empty */
@@ -763,8 +764,8 @@ uint32_t *pack_order(struct core *c, const struct shape *s, const struct bitset 
 enum plan_how { PLAN_ALONE, PLAN_FRESH, PLAN_BEHIND, PLAN_WHOLE };
 /* A start is promised as early as can be found, and not later than it was promised before as long as that holds. */
 bool promise_make(struct core *c, struct shape *s, struct core_job *j, enum plan_how how);
-/* It was started: promises to jobs behind it that it has broken are marked so; `lost` is told of each. */
-void promises_check(struct core *c, const struct core_job *started, void (*lost)(struct core *c, struct core_job *j));
+/* It was started, or (not started) holds its nodes longer: promises (started: to jobs behind it) that are broken by that are marked so; `lost` is told of each. */
+void promises_check(struct core *c, const struct core_job *of, bool started, void (*lost)(struct core *c, struct core_job *j));
 /* So many tasks must fit on a node that is worth waiting for. */
 static inline uint32_t least_tasks(const struct shape *s) { return s->max_nodes == 1 ? s->tasks : 1; }
 bool promise_one(struct core *c, struct shape *s, struct core_job *j, enum plan_how how); /* not of the whole heterogeneous job */
@@ -775,6 +776,7 @@ bool sweep_passed(const struct core *c, const struct core_job *j);
 void sweep_inserted(struct core *c, struct shape *s, struct core_job *j);
 void sweep_removed(struct core *c, struct shape *s, struct core_job *j);
 void sweep_end_moved(struct core *c, const struct core_job *j);
+void sweep_end_later(struct core *c, const struct core_job *j); /* and promises behind it may be untrue */
 void sweep_restart(struct core *c);
 bool sweep_run(struct core *c, const struct core_job *until, uint32_t *budget);
 bool sweep_one(struct core *c, struct shape *s, struct core_job *j, uint32_t *budget);

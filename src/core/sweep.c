@@ -57,6 +57,18 @@ void sweep_end_moved(struct core *c, const struct core_job *j)
 	c->plan_stale = true;
 }
 
+void sweep_end_later(struct core *c, const struct core_job *j)
+{
+	sweep_end_moved(c, j);
+	if (!j->alloc || !c->params.backfill)
+		return;
+	if (policy_on(c))
+		c->promises_made = UINT32_MAX; /* they are made anew in the next pass */
+	else
+		promises_check(c, j, false, sched_promise_lost);
+	c->sched_wanted = true;
+}
+
 /* From the front again. */
 void sweep_restart(struct core *c)
 {
@@ -75,7 +87,7 @@ void sweep_restart(struct core *c)
 	c->swept = 0;
 	c->sweep_gen++;
 	c->sweep_ms = c->now_ms;
-	c->sweep_done = c->plan_stale = false;
+	c->sweep_done = c->plan_stale = c->plan_moves = false;
 }
 
 /* --- going on --------------------------------------------------------------------------------- */
@@ -227,7 +239,7 @@ bool sweep_wanted(struct core *c)
 		return false;
 	if (!c->sweep_done && c->shapes_active.count)
 		return true;
-	if (!c->plan_stale || !c->shapes_active.count)
+	if ((!c->plan_stale && !c->plan_moves) || !c->shapes_active.count)
 		return false;
 	if (c->now_ms >= c->sweep_ms + interval_ms(c))
 		return true;
@@ -239,7 +251,7 @@ bool sweep_wanted(struct core *c)
 
 void sweep_slice(struct core *c, uint32_t *budget)
 {
-	if (c->sweep_done && c->plan_stale && c->now_ms >= c->sweep_ms + interval_ms(c))
+	if (c->sweep_done && (c->plan_stale || c->plan_moves) && c->now_ms >= c->sweep_ms + interval_ms(c))
 		sweep_restart(c);
 	(void)sweep_run(c, NULL, budget);
 }

@@ -13,7 +13,9 @@
 #include "sim/world.h"
 
 enum { NODES = 12, JOBS_MAX = 4096 };
-struct sim { struct world w; uint64_t random; uint32_t id[JOBS_MAX], ids, highest; uint64_t refused, accepted; };
+struct sim { struct world w; uint64_t random; uint32_t id[JOBS_MAX], ids, highest; uint64_t refused, accepted; bool busy; };
+
+#define BUSY_SEEDS 1000       /* from this seed on operators suspend, requeue and hold what runs, one after the other */
 
 static uint32_t draw(struct sim *s, uint32_t below)
 {
@@ -173,8 +175,45 @@ static void note_highest(struct sim *s)
 	}
 }
 
+/* One that holds nodes now; 0: none does. */
+static uint32_t live_job(struct sim *s)
+{
+	uint32_t n = 0, id = 0;
+	for (uint64_t cur = 0;;) {
+		const struct core_job *j = core_job_next(s->w.core, &cur);
+		if (!j)
+			return id;
+		if (core_job_is_running(j) && draw(s, ++n) == 0)
+			id = core_job_id(j);
+	}
+}
+
+/* Operators who do one thing after the other to what runs: suspended, requeued while it is, held, let go on. */
+static void operate_live(struct sim *s)
+{
+	static const Pb__JobOpReq__Op ops[] = { PB__JOB_OP_REQ__OP__SUSPEND, PB__JOB_OP_REQ__OP__RESUME, PB__JOB_OP_REQ__OP__SUSPEND, PB__JOB_OP_REQ__OP__REQUEUE,
+		PB__JOB_OP_REQ__OP__REQUEUE_HOLD, PB__JOB_OP_REQ__OP__HOLD, PB__JOB_OP_REQ__OP__RELEASE };
+	uint32_t job = live_job(s), n = 1 + draw(s, 4);
+	for (uint32_t i = 0; job && i < n; i++) {
+		struct core_event ev = world_event(&s->w, EV_JOB_OP, 0);
+		Pb__JobOpReq q = PB__JOB_OP_REQ__INIT;
+		char id[40];
+		snprintf(id, sizeof id, "%u", job);
+		q.op = ops[draw(s, sizeof ops / sizeof ops[0])];
+		q.id = id;
+		ev.job_op = &q;
+		world_step(&s->w, &ev);
+		if (chance(s, 30))
+			world_advance(&s->w, s->w.now_ms + draw(s, 40000));
+	}
+}
+
 static void operate(struct sim *s)
 {
+	if (s->busy && chance(s, 70)) {
+		operate_live(s);
+		return;
+	}
 	struct core_event ev = world_event(&s->w, EV_JOB_OP, 0);
 	Pb__JobOpReq q = PB__JOB_OP_REQ__INIT;
 	static const Pb__JobOpReq__Op ops[] = { PB__JOB_OP_REQ__OP__HOLD, PB__JOB_OP_REQ__OP__RELEASE, PB__JOB_OP_REQ__OP__REQUEUE,
@@ -613,6 +652,7 @@ int main(int argc, char **argv)
 	struct sim s = { .random = seed * 0x9e3779b97f4a7c15ull + 1 };
 	printf("seed %llu, %llu events\n", (unsigned long long)seed, (unsigned long long)events);
 	fflush(stdout);
+	s.busy = seed >= BUSY_SEEDS;
 	world_init(&s.w);
 	s.w.run_sec = script_sec;
 	s.w.arg = &s;
