@@ -70,7 +70,7 @@ typedef enum spank_item spank_item_t;
 
 enum spank_err {
 	ESPANK_SUCCESS = 0,
-	ESPANK_ERROR,
+	ESPANK_ERROR = 3000,
 	ESPANK_BAD_ARG,
 	ESPANK_NOT_TASK,
 	ESPANK_ENV_EXISTS,

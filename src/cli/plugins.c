@@ -62,9 +62,8 @@ void plugins_load(struct jobopt *o)
 	spank_context_t context = o->cmd == JOBOPT_SRUN ? S_CTX_LOCAL : S_CTX_ALLOCATOR;
 	spank_job.uid = getuid();
 	spank_job.gid = getgid();
-	spank_job.has_job = context == S_CTX_LOCAL;
 	if (spank_stack_load(path, conf_str(loaded, CONF_PluginDir), context) < 0 || spank_stack_call(SPANK_INIT) < 0) {
-		log_error("Plug-in initialization failed");
+		log_error(context == S_CTX_LOCAL ? "Plug-in initialization failed" : "Failed to initialize plugin stack");
 		exit(jobopt_exit_code("SLURM_EXIT_ERROR", 1));
 	}
 	while (environ[n])
@@ -74,35 +73,48 @@ void plugins_load(struct jobopt *o)
 	rows_make(o);
 }
 
+/* For an srun in the allocation, and whoever looks. slurmstepd does it for batch scripts. */
+static void child_env(const Pb__JobDesc *d)
+{
+	char **out;
+	for (size_t i = 0; i < d->n_spank_env; i++)
+		putenv(xasprintf("SLURM_%s", d->spank_env[i]));
+	size_t n = spank_stack_options_out(&out, false);
+	for (size_t i = 0; i < n; i++)
+		putenv(out[i]);
+	free(out);
+}
+
 int plugins_ready(struct jobopt *o)
 {
 	char **out;
 	if (spank_stack_is_empty())
 		return 0;
 	if (spank_stack_call(SPANK_INIT_POST_OPT) < 0) {
-		log_error("Plug-in initialization failed");
+		log_error("Plugin stack post-option processing failed%s", o->cmd == JOBOPT_SRUN ? "." : "");
 		return jobopt_exit_code("SLURM_EXIT_ERROR", 1);
 	}
-	size_t n = spank_stack_options_out(&out), k = spank_job.control.count;
+	size_t n = spank_stack_options_out(&out, true), k = spank_job.control.count;
 	Pb__JobDesc *d = o->desc;
 	d->spank_env = xcalloc(n + k + 1, sizeof(*d->spank_env));
 	for (size_t i = 0; i < k; i++)
 		d->spank_env[d->n_spank_env++] = xstrdup(spank_job.control.var[i]);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++)
 		d->spank_env[d->n_spank_env++] = out[i];
-		if (o->cmd != JOBOPT_SRUN)             /* for an srun in the allocation */
-			putenv(xstrdup(out[i]));
-	}
 	free(out);
+	if (o->cmd == JOBOPT_SALLOC)
+		child_env(d);
 	return 0;
 }
 
-int plugins_step(uint32_t job_id, uint32_t step_id, int argc, char **argv)
+int plugins_step(uint32_t job_id, uint32_t step_id, uint32_t nodes, uint32_t tasks, int argc, char **argv)
 {
 	if (spank_stack_is_empty())
 		return 0;
 	spank_job.job_id = job_id;
 	spank_job.step_id = step_id;
+	spank_job.nnodes = nodes;
+	spank_job.total_tasks = tasks;
 	spank_job.argc = argc;
 	spank_job.argv = argv;
 	if (spank_stack_call(SPANK_LOCAL_USER_INIT) == 0)
@@ -114,7 +126,7 @@ int plugins_step(uint32_t job_id, uint32_t step_id, int argc, char **argv)
 size_t plugins_options_out(char ***ret)
 {
 	*ret = NULL;
-	return spank_stack_is_empty() ? 0 : spank_stack_options_out(ret);
+	return spank_stack_is_empty() ? 0 : spank_stack_options_out(ret, false);
 }
 
 void plugins_exit(void)

@@ -10,7 +10,7 @@ struct conf *plugins_conf(void);
 /* All options are known: init_post_opt; what must reach the node and the job's scripts goes into o->desc. 0 or an exit code. */
 int plugins_ready(struct jobopt *o);
 /* srun: the ids are known (local_user_init); what goes to the nodes. 0 or an exit code. */
-int plugins_step(uint32_t job_id, uint32_t step_id, int argc, char **argv);
+int plugins_step(uint32_t job_id, uint32_t step_id, uint32_t nodes, uint32_t tasks, int argc, char **argv);
 size_t plugins_options_out(char ***ret);
 /* Before the program ends. */
 void plugins_exit(void);

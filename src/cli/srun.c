@@ -165,7 +165,7 @@ static int step_run(struct srun *s)
 		log_info("StepId=%u.%u aborted before step completely launched.", s->job_id, s->step_id);
 		return srun_exit_code(1);
 	}
-	rc = plugins_step(s->job_id, s->step_id, s->argc, s->argv);
+	rc = plugins_step(s->job_id, s->step_id, (uint32_t)s->node_count, s->layout->num_tasks, s->argc, s->argv);
 	if (!rc)
 		rc = bcast_program(s);
 	if (!rc)

@@ -70,7 +70,7 @@ static void add_request(struct envlist *e, const Pb__JobDesc *d)
 	envlist_set(e, "SLURM_JOB_OVERSUBSCRIBE", d->has_oversubscribe && d->oversubscribe ? "YES" : "NO");
 	/* Of SPANK plugins: what they set for these scripts, and the options the user gave them. */
 	for (size_t i = 0; i < d->n_spank_env; i++)
-		if (str_starts(d->spank_env[i], "SPANK_") || str_starts(d->spank_env[i], "_SLURM_SPANK_OPTION_"))
+		if (str_starts(d->spank_env[i], "SPANK_"))
 			envlist_load(e, &d->spank_env[i], 1);
 }
 

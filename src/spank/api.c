@@ -9,16 +9,22 @@
 #include "base/str.h"
 #include "spank/inside.h"
 
+extern char **environ;
+
+#define ERRORS_FIRST ESPANK_ERROR
+
 const char *spank_strerror(spank_err_t err)
 {
 	static const char *const text[] = {
-		[ESPANK_SUCCESS] = "Success", [ESPANK_ERROR] = "Generic error", [ESPANK_BAD_ARG] = "Bad argument", [ESPANK_NOT_TASK] = "Not in task context",
-		[ESPANK_ENV_EXISTS] = "Environment variable exists", [ESPANK_ENV_NOEXIST] = "No such environment variable", [ESPANK_NOSPACE] = "Buffer too small",
-		[ESPANK_NOT_REMOTE] = "Valid only in remote context", [ESPANK_NOEXIST] = "Id/PID does not exist on this node",
-		[ESPANK_NOT_EXECD] = "Lookup by PID requested, but no tasks running", [ESPANK_NOT_AVAIL] = "Item not available from this callback",
-		[ESPANK_NOT_LOCAL] = "Valid only in local or allocator context", [ESPANK_NODE_FAILURE] = "Node failure", [ESPANK_JOB_FAILURE] = "Job failure",
+		[ESPANK_ERROR - ERRORS_FIRST] = "Generic error", [ESPANK_BAD_ARG - ERRORS_FIRST] = "Bad argument", [ESPANK_NOT_TASK - ERRORS_FIRST] = "Not in task context",
+		[ESPANK_ENV_EXISTS - ERRORS_FIRST] = "Environment variable exists", [ESPANK_ENV_NOEXIST - ERRORS_FIRST] = "No such environment variable",
+		[ESPANK_NOSPACE - ERRORS_FIRST] = "Buffer too small", [ESPANK_NOT_REMOTE - ERRORS_FIRST] = "Valid only in remote context",
+		[ESPANK_NOEXIST - ERRORS_FIRST] = "Id/PID does not exist on this node", [ESPANK_NOT_EXECD - ERRORS_FIRST] = "Lookup by PID requested, but no tasks running",
+		[ESPANK_NOT_AVAIL - ERRORS_FIRST] = "Item not available from this callback", [ESPANK_NOT_LOCAL - ERRORS_FIRST] = "Valid only in local or allocator context",
+		[ESPANK_NODE_FAILURE - ERRORS_FIRST] = "Spank plugin failure, node failed", [ESPANK_JOB_FAILURE - ERRORS_FIRST] = "Spank plugin failure, job failed",
 	};
-	return (size_t)err < sizeof text / sizeof *text ? text[err] : "Unknown";
+	size_t at = (size_t)err - ERRORS_FIRST;
+	return !err ? "No error" : err > ESPANK_SUCCESS && at < sizeof text / sizeof *text ? text[at] : strerror((int)err);
 }
 
 int spank_symbol_supported(const char *symbol)
@@ -26,7 +32,7 @@ int spank_symbol_supported(const char *symbol)
 	for (int i = 0; symbol && i < SPANK_HOOKS; i++)
 		if (!strcmp(symbol, spank_hook_name[i]))
 			return 1;
-	return 0;
+	return symbol && !strcmp(symbol, "slurm_spank_init_failure_mode");
 }
 
 spank_context_t spank_context(void) { return spank_inside.context; }
@@ -42,10 +48,16 @@ spank_err_t spank_option_register(spank_t spank, struct spank_option *opt)
 
 spank_err_t spank_option_getopt(spank_t spank, struct spank_option *opt, char **optargp)
 {
-	if (!spank || !opt || !opt->name)
+	static const bool valid[SPANK_HOOKS] = { [SPANK_JOB_PROLOG] = true, [SPANK_LOCAL_USER_INIT] = true, [SPANK_USER_INIT] = true, [SPANK_TASK_INIT_PRIVILEGED] = true,
+		[SPANK_TASK_INIT] = true, [SPANK_TASK_EXIT] = true, [SPANK_JOB_EPILOG] = true };
+	if (optargp)
+		*optargp = NULL;
+	if (!spank)
 		return ESPANK_BAD_ARG;
-	if (spank->hook == SPANK_INIT || spank->hook == SPANK_SLURMD_EXIT)
+	if (!valid[spank->hook])
 		return ESPANK_NOT_AVAIL;
+	if (!opt || !opt->name || (opt->has_arg && !optargp))
+		return ESPANK_BAD_ARG;
 	if (spank_inside.context == S_CTX_JOB_SCRIPT)
 		(void)spank_inside_register(spank->plugin, opt);
 	for (size_t i = 0; i < spank_inside.options; i++) {
@@ -53,7 +65,6 @@ spank_err_t spank_option_getopt(spank_t spank, struct spank_option *opt, char **
 		if (k->plugin != spank->plugin || strcmp(k->opt.name, opt->name))
 			continue;
 		/* In a prolog or epilog options come by the environment, when they are asked for. */
-		extern char **environ;
 		size_t n = 0;
 		while (environ[n])
 			n++;
@@ -68,10 +79,12 @@ spank_err_t spank_option_getopt(spank_t spank, struct spank_option *opt, char **
 
 /* --- items ------------------------------------------------------------------------------------------------------- */
 
+/* Without an answer the plugin gets -1. */
 static spank_err_t by_pid(pid_t pid, bool global, uint32_t *ret)
 {
 	const struct spank_job *j = &spank_job;
-	if (!j->pid_of)
+	*ret = UINT32_MAX;
+	if (!j->forked || !j->pid_of)
 		return ESPANK_NOT_EXECD;
 	for (uint32_t i = 0; i < j->local_tasks; i++)
 		if (j->pid_of(i) == pid) {
@@ -84,8 +97,9 @@ static spank_err_t by_pid(pid_t pid, bool global, uint32_t *ret)
 static spank_err_t by_id(uint32_t id, bool from_local, uint32_t *ret)
 {
 	const struct spank_job *j = &spank_job;
-	if (!j->ranks)
-		return ESPANK_NOT_AVAIL;
+	*ret = UINT32_MAX;
+	if (!from_local && id >= j->total_tasks)
+		return ESPANK_BAD_ARG;
 	for (uint32_t i = 0; i < j->local_tasks; i++)
 		if (from_local ? i == id : j->ranks[i] == id) {
 			*ret = from_local ? j->ranks[i] : i;
@@ -97,9 +111,7 @@ static spank_err_t by_id(uint32_t id, bool from_local, uint32_t *ret)
 static spank_err_t task_item(spank_item_t item, va_list ap)
 {
 	const struct spank_job *j = &spank_job;
-	if (spank_inside.context != S_CTX_REMOTE)
-		return ESPANK_NOT_REMOTE;
-	if (!j->in_task)
+	if (!j->in_task || (item == S_TASK_EXIT_STATUS && !j->has_status))
 		return ESPANK_NOT_TASK;
 	if (item == S_TASK_ID)
 		*va_arg(ap, int *) = (int)j->task_local;
@@ -107,8 +119,6 @@ static spank_err_t task_item(spank_item_t item, va_list ap)
 		*va_arg(ap, uint32_t *) = j->task_global;
 	else if (item == S_TASK_PID)
 		*va_arg(ap, pid_t *) = j->task_pid;
-	else if (!j->has_status)
-		return ESPANK_NOT_AVAIL;
 	else
 		*va_arg(ap, int *) = j->status;
 	return ESPANK_SUCCESS;
@@ -141,9 +151,6 @@ static spank_err_t number_item(spank_item_t item, va_list ap)
 	case S_JOB_ARRAY_TASK_ID: value = j->array_task; break;
 	default: return ESPANK_BAD_ARG;
 	}
-	bool always = item == S_JOB_ID;
-	if (!always && !j->has_step && (item != S_JOB_STEPID || spank_inside.context != S_CTX_LOCAL))
-		return spank_inside.context == S_CTX_REMOTE ? ESPANK_NOT_AVAIL : ESPANK_NOT_REMOTE;
 	*va_arg(ap, uint32_t *) = value;
 	return ESPANK_SUCCESS;
 }
@@ -151,21 +158,13 @@ static spank_err_t number_item(spank_item_t item, va_list ap)
 static spank_err_t step_item(spank_item_t item, va_list ap)
 {
 	struct spank_job *j = &spank_job;
-	if (!j->has_step && item != S_JOB_ARGV)
-		return ESPANK_NOT_REMOTE;
 	switch (item) {
 	case S_JOB_NCPUS: *va_arg(ap, uint16_t *) = (uint16_t)j->ncpus; break;
 	case S_JOB_ARGV:
-		if (!j->argv)
-			return ESPANK_NOT_AVAIL;
 		*va_arg(ap, int *) = j->argc;
 		*va_arg(ap, char ***) = j->argv;
 		break;
-	case S_JOB_ENV:
-		if (!j->env)
-			return ESPANK_NOT_AVAIL;
-		*va_arg(ap, char ***) = j->env->var;
-		break;
+	case S_JOB_ENV: *va_arg(ap, char ***) = spank_inside.context == S_CTX_REMOTE ? j->env->var : environ; break;
 	case S_JOB_SUPPLEMENTARY_GIDS:
 		*va_arg(ap, gid_t **) = (gid_t *)j->gids;
 		*va_arg(ap, int *) = (int)j->n_gids;
@@ -189,17 +188,35 @@ static spank_err_t lookup_item(spank_item_t item, va_list ap)
 	return by_id(id, item == S_JOB_LOCAL_TO_GLOBAL_ID, va_arg(ap, uint32_t *));
 }
 
+/* Which items there are depends on the context, and in commands on the callback. */
+static spank_err_t item_check(spank_t spank, spank_item_t item)
+{
+	static const bool locally[] = { [S_JOB_UID] = true, [S_JOB_GID] = true, [S_JOB_ID] = true, [S_JOB_STEPID] = true, [S_JOB_NNODES] = true,
+		[S_JOB_TOTAL_TASK_COUNT] = true, [S_JOB_ARGV] = true, [S_JOB_ENV] = true };
+	if (item >= S_SLURM_VERSION && item <= S_SLURM_VERSION_MICRO)
+		return ESPANK_SUCCESS;
+	if (spank_inside.context == S_CTX_REMOTE)
+		return item > S_JOB_ARRAY_TASK_ID ? ESPANK_BAD_ARG : ESPANK_SUCCESS;
+	if (spank_inside.context == S_CTX_JOB_SCRIPT)
+		return item == S_JOB_UID || item == S_JOB_GID || item == S_JOB_ID ? ESPANK_SUCCESS : ESPANK_NOT_AVAIL;
+	if (spank_inside.context != S_CTX_LOCAL && spank_inside.context != S_CTX_ALLOCATOR)
+		return ESPANK_NOT_AVAIL;
+	if (item >= sizeof locally / sizeof *locally || !locally[item])
+		return ESPANK_NOT_REMOTE;
+	if (spank_inside.context == S_CTX_ALLOCATOR)
+		return item == S_JOB_UID || item == S_JOB_GID ? ESPANK_NOT_AVAIL : ESPANK_BAD_ARG;
+	return spank->hook == SPANK_LOCAL_USER_INIT ? ESPANK_SUCCESS : ESPANK_NOT_AVAIL;
+}
+
 spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 {
 	const struct spank_job *j = &spank_job;
-	spank_err_t rc = ESPANK_SUCCESS;
 	va_list ap;
 	if (!spank)
 		return ESPANK_BAD_ARG;
-	if (spank_inside.context == S_CTX_SLURMD && item < S_SLURM_VERSION)
-		return ESPANK_NOT_AVAIL;
-	if (!j->has_job && (item < S_SLURM_VERSION || item > S_SLURM_VERSION_MICRO) && item != S_JOB_ARGV)
-		return spank_inside.context == S_CTX_REMOTE ? ESPANK_NOT_AVAIL : ESPANK_NOT_REMOTE;
+	spank_err_t rc = item_check(spank, item);
+	if (rc)
+		return rc;
 	va_start(ap, item);
 	if (item == S_JOB_UID)
 		*va_arg(ap, uid_t *) = j->uid;
@@ -224,12 +241,12 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 
 static spank_err_t env_get(struct envlist *e, const char *var, char *buf, int len)
 {
-	if (!var || !buf || len <= 0)
+	if (!var || !buf)
 		return ESPANK_BAD_ARG;
 	const char *value = envlist_get(e, var);
 	if (!value)
 		return ESPANK_ENV_NOEXIST;
-	return snprintf(buf, (size_t)len, "%s", value) < len ? ESPANK_SUCCESS : ESPANK_NOSPACE;
+	return len > 0 && snprintf(buf, (size_t)len, "%s", value) < len ? ESPANK_SUCCESS : ESPANK_NOSPACE;
 }
 
 static spank_err_t env_set(struct envlist *e, const char *var, const char *val, int overwrite)
@@ -275,7 +292,7 @@ static spank_err_t control_name(spank_t spank, const char *var, char *buf, size_
 	if (!spank || !var || !*var)
 		return ESPANK_BAD_ARG;
 	if (spank_inside.context != S_CTX_LOCAL && spank_inside.context != S_CTX_ALLOCATOR)
-		return ESPANK_NOT_LOCAL;
+		return spank_inside.context == S_CTX_SLURMD ? ESPANK_NOT_AVAIL : ESPANK_NOT_LOCAL;
 	return snprintf(buf, size, "SPANK_%s", var) < (int)size ? ESPANK_SUCCESS : ESPANK_NOSPACE;
 }
 
@@ -283,14 +300,16 @@ spank_err_t spank_job_control_getenv(spank_t spank, const char *var, char *buf, 
 {
 	char name[512];
 	spank_err_t rc = control_name(spank, var, name, sizeof name);
-	return rc ? rc : env_get(&spank_job.control, name, buf, len);
+	return rc ? rc : len <= 0 ? ESPANK_BAD_ARG : env_get(&spank_job.control, name, buf, len);
 }
 
 spank_err_t spank_job_control_setenv(spank_t spank, const char *var, const char *val, int overwrite)
 {
 	char name[512];
 	spank_err_t rc = control_name(spank, var, name, sizeof name);
-	return rc ? rc : env_set(&spank_job.control, name, val, overwrite);
+	if (!rc)
+		rc = env_set(&spank_job.control, name, val, overwrite);
+	return rc == ESPANK_ENV_EXISTS ? ESPANK_SUCCESS : rc;          /* it stays as it is: no error here */
 }
 
 spank_err_t spank_job_control_unsetenv(spank_t spank, const char *var)
@@ -307,16 +326,17 @@ spank_err_t spank_prepend_task_argv(spank_t spank, int argc, const char *argv[])
 	struct spank_job *j = &spank_job;
 	if (!spank || argc <= 0 || !argv)
 		return ESPANK_BAD_ARG;
-	if (spank_inside.context != S_CTX_REMOTE)
-		return ESPANK_NOT_REMOTE;
-	if (!j->argv)
-		return ESPANK_NOT_AVAIL;
-	char **grown = xcalloc((size_t)(argc + j->argc) + 1, sizeof *grown);
+	if (spank->hook != SPANK_TASK_INIT_PRIVILEGED && spank->hook != SPANK_TASK_INIT)
+		return ESPANK_NOT_TASK;
+	int had = 0;
+	while (j->task_argv && j->task_argv[had])
+		had++;
+	char **grown = xcalloc((size_t)(argc + had) + 1, sizeof *grown);
 	for (int i = 0; i < argc; i++)
 		grown[i] = xstrdup(argv[i]);
-	memcpy(grown + argc, j->argv, (size_t)j->argc * sizeof *grown);
-	j->argv = grown;
-	j->argc += argc;
+	if (had)
+		memcpy(grown + argc, j->task_argv, (size_t)had * sizeof *grown);
+	j->task_argv = grown;
 	return ESPANK_SUCCESS;
 }
 
@@ -330,7 +350,10 @@ static void say(char level, const char *format, va_list ap)
 		spank_job.say(level, line);
 		return;
 	}
-	if (level == 'l')
+	bool here = spank_inside.context == S_CTX_LOCAL || spank_inside.context == S_CTX_ALLOCATOR;
+	if (level == 'l' && here)
+		fprintf(stderr, "%s\n", line);
+	else if (level == 'l')
 		log_info("%s", line);
 	else
 		log_at(level == 'e' ? LOG_L_ERROR : level == 'i' ? LOG_L_INFO : level == 'v' ? LOG_L_VERBOSE : LOG_L_DEBUG, "%s", line);

@@ -4,7 +4,7 @@
 
 struct spank_plugin {
 	struct spank_plugin *next;
-	const char *name;
+	const char *name, *file;   /* its own name; that of the shared object, which messages say */
 	bool required, blames_job;
 	int argc;
 	char **argv;

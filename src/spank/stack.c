@@ -16,6 +16,7 @@
 
 #define DEPTH_MAX 8
 #define OPTIONS_MAX 512
+#define NO_VALUE "(null)"       /* what scripts get of an option without a value, as from the reference */
 
 const char *const spank_hook_name[SPANK_HOOKS] = { "slurm_spank_init", "slurm_spank_job_prolog", "slurm_spank_init_post_opt", "slurm_spank_local_user_init",
 	"slurm_spank_user_init", "slurm_spank_task_init_privileged", "slurm_spank_task_init", "slurm_spank_task_post_fork", "slurm_spank_task_exit",
@@ -37,7 +38,8 @@ bool spank_stack_blames_job(void) { return spank_inside.blames_job; }
 
 /* --- plugstack.conf -------------------------------------------------------------------------------------- */
 
-static void plugin_add(bool required, const char *path, char **args, int n)
+/* place: the file and line that ask for it. */
+static void plugin_add(bool required, const char *path, const char *place, char **args, int n)
 {
 	struct spank_plugin *p = xcalloc(1, sizeof *p), **at = &spank_inside.plugins;
 	unsigned int *version;
@@ -56,6 +58,7 @@ static void plugin_add(bool required, const char *path, char **args, int n)
 	if (problem) {
 		if (required) {
 			log_error("spank: %s: %s", path, problem);
+			log_error("spank: %s: Failed to load plugin %s. Aborting.", place, path);
 			spank_inside.failed = true;
 		} else {
 			log_verbose("spank: %s: %s; it is optional and left out", path, problem);
@@ -69,6 +72,7 @@ static void plugin_add(bool required, const char *path, char **args, int n)
 	p->blames_job = mode && *mode == ESPANK_JOB_FAILURE;
 	p->table = dlsym(lib, "spank_options");
 	p->required = required;
+	p->file = xstrdup(strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
 	p->argc = n;
 	p->argv = args;
 	while (*at)
@@ -105,18 +109,19 @@ static void line_take(const char *path, int number, char *line, const char *plug
 	}
 	if (!n)
 		return;
-	bool required = !strcasecmp(word[0], "required");
-	if (n == 2 && !strcasecmp(word[0], "include")) {
+	bool required = !strcmp(word[0], "required"), include_line = !strcmp(word[0], "include"), known = required || include_line || !strcmp(word[0], "optional");
+	if (!known)
+		log_error("spank: Invalid option \"%s\". Must be required, optional or include", word[0]);
+	if (!known || n < 2 || (include_line && n > 2)) {
+		log_error("spank: %s:%d: Invalid line. Ignoring.", path, number);
+		return;
+	}
+	if (include_line) {
 		if (word[1][0] == '/')
 			snprintf(full, sizeof full, "%s", word[1]);
 		else
 			snprintf(full, sizeof full, "%.*s/%s", strrchr(path, '/') ? (int)(strrchr(path, '/') - path) : 1, strrchr(path, '/') ? path : ".", word[1]);
 		include(full, plugin_dir, depth);
-		return;
-	}
-	if (n < 2 || (!required && strcasecmp(word[0], "optional"))) {
-		log_error("spank: %s: line %d: \"required\", \"optional\" or \"include\" and a path are needed", path, number);
-		spank_inside.failed = true;
 		return;
 	}
 	if (word[1][0] == '/')
@@ -126,7 +131,9 @@ static void line_take(const char *path, int number, char *line, const char *plug
 	char **args = xcalloc((size_t)n, sizeof *args);
 	for (int i = 2; i < n; i++)
 		args[i - 2] = xstrdup(word[i]);
-	plugin_add(required, full, args, n - 2);
+	char *place = xasprintf("%s:%d", path, number);
+	plugin_add(required, full, place, args, n - 2);
+	free(place);
 }
 
 static void file_read(const char *path, const char *plugin_dir, int depth)
@@ -166,14 +173,14 @@ int spank_stack_call(enum spank_hook hook)
 		if (!p->hook[hook])
 			continue;
 		int rc = p->hook[hook](&handle, p->argc, p->argv);
-		if (rc >= 0)
+		if (!rc)
 			continue;
 		if (p->required) {
-			log_error("spank: required plugin %s: %s() failed with rc=%d", p->name, spank_hook_name[hook] + strlen("slurm_spank_"), rc);
+			slurm_error("spank: required plugin %s: %s() failed with rc=%d", p->file, spank_hook_name[hook] + strlen("slurm_spank_"), rc);
 			spank_inside.blames_job |= p->blames_job;
 			failed = -1;
 		} else {
-			log_verbose("spank: optional plugin %s: %s() failed with rc=%d", p->name, spank_hook_name[hook] + strlen("slurm_spank_"), rc);
+			log_verbose("spank: optional plugin %s: %s() failed with rc=%d", p->file, spank_hook_name[hook] + strlen("slurm_spank_"), rc);
 		}
 		if (failed && hook != SPANK_EXIT && hook != SPANK_SLURMD_EXIT)
 			break;
@@ -185,11 +192,17 @@ int spank_stack_call(enum spank_hook hook)
 
 spank_err_t spank_inside_register(struct spank_plugin *p, struct spank_option *o)
 {
-	if (!o->name || !*o->name || strlen(o->name) > SPANK_OPTION_MAXLEN || !o->usage || (o->has_arg && !o->arginfo) || spank_inside.options == OPTIONS_MAX)
+	if (!o->name || !o->usage || spank_inside.options == OPTIONS_MAX)
 		return ESPANK_BAD_ARG;
+	if (strlen(o->name) > SPANK_OPTION_MAXLEN) {
+		log_error("spank: option \"%s\" provided by %s too long. Ignoring.", o->name, p->name);
+		return ESPANK_NOSPACE;
+	}
 	for (size_t i = 0; i < spank_inside.options; i++)
-		if (!strcmp(spank_inside.option[i].opt.name, o->name))
-			return spank_inside.option[i].plugin == p ? ESPANK_SUCCESS : ESPANK_BAD_ARG;
+		if (!strcmp(spank_inside.option[i].opt.name, o->name)) {
+			log_info("spank: option \"%s\" provided by both %s and %s", o->name, spank_inside.option[i].plugin->file, p->file);
+			return ESPANK_SUCCESS;              /* the first one's */
+		}
 	spank_inside.option = xgrow(spank_inside.option, &spank_inside.options_cap, spank_inside.options + 1, sizeof *spank_inside.option);
 	struct spank_known *k = &spank_inside.option[spank_inside.options++];
 	*k = (struct spank_known){ .opt = *o, .plugin = p };
@@ -225,7 +238,7 @@ static char *option_env(const struct spank_known *k)
 	return name;
 }
 
-size_t spank_stack_options_out(char ***ret)
+size_t spank_stack_options_out(char ***ret, bool for_scripts)
 {
 	size_t n = 0;
 	*ret = xcalloc(spank_inside.options + 1, sizeof **ret);
@@ -234,10 +247,24 @@ size_t spank_stack_options_out(char ***ret)
 		if (!k->given)
 			continue;
 		char *name = option_env(k);
-		(*ret)[n++] = xasprintf("%s=%s", name, k->value ? k->value : "");
+		(*ret)[n++] = xasprintf("%s%s=%s", for_scripts ? SPANK_CONTROL_ENV : "", name, k->value ? k->value : for_scripts ? NO_VALUE : "");
 		free(name);
 	}
 	return n;
+}
+
+/* The value that list has for this option, in its own form or in that of the scripts; NULL: it was not given. */
+static const char *option_value(char *const *list, size_t n, const char *name)
+{
+	static const char *const before[] = { "", "SLURM_" SPANK_CONTROL_ENV, SPANK_CONTROL_ENV };
+	size_t len = strlen(name);
+	for (size_t b = 0; b < sizeof before / sizeof *before; b++)
+		for (size_t j = 0; j < n; j++) {
+			const char *at = str_starts(list[j], before[b]) ? list[j] + strlen(before[b]) : "";
+			if (!strncmp(at, name, len) && at[len] == '=')
+				return at + len + 1;
+		}
+	return NULL;
 }
 
 int spank_stack_options_in(char *const *list, size_t n)
@@ -246,17 +273,15 @@ int spank_stack_options_in(char *const *list, size_t n)
 	for (size_t i = 0; i < spank_inside.options; i++) {
 		struct spank_known *k = &spank_inside.option[i];
 		char *name = option_env(k);
-		size_t len = strlen(name);
-		for (size_t j = 0; j < n; j++) {
-			if (strncmp(list[j], name, len) || list[j][len] != '=')
-				continue;
-			const char *value = list[j] + len + 1;
-			int rc = spank_stack_option_set(i, k->opt.has_arg && (k->opt.has_arg == 1 || *value) ? value : NULL, spank_inside.context == S_CTX_REMOTE);
-			if (rc)
-				log_error("spank: plugin %s: option --%s: its value is refused", k->plugin->name, k->opt.name);
-			failed |= rc && k->plugin->required;
-		}
+		const char *value = option_value(list, n, name);
 		free(name);
+		if (!value)
+			continue;
+		bool none = !k->opt.has_arg || (k->opt.has_arg != 1 && (!*value || !strcmp(value, NO_VALUE)));
+		int rc = spank_stack_option_set(i, none ? NULL : value, spank_inside.context == S_CTX_REMOTE);
+		if (rc)
+			log_error("spank: plugin %s: option --%s: its value is refused", k->plugin->name, k->opt.name);
+		failed |= rc && k->plugin->required;
 	}
 	return failed ? -1 : 0;
 }

@@ -13,17 +13,17 @@ enum spank_hook { SPANK_INIT, SPANK_JOB_PROLOG, SPANK_INIT_POST_OPT, SPANK_LOCAL
 		  SPANK_TASK_POST_FORK, SPANK_TASK_EXIT, SPANK_JOB_EPILOG, SPANK_SLURMD_EXIT, SPANK_EXIT, SPANK_HOOKS };
 
 struct spank_job {
-	bool has_job, has_step;    /* ids; tasks, argv, env */
 	uint32_t job_id, step_id, uid, gid, nnodes, nodeid, local_tasks, total_tasks, ncpus, cpus_per_task, restarts, array_id, array_task;
 	const uint32_t *gids;
 	size_t n_gids;
 	int argc;
-	char **argv;               /* spank_prepend_task_argv replaces it */
+	char **argv, **task_argv;  /* of the step; of the task at hand: spank_prepend_task_argv replaces that */
 	struct envlist *env;       /* of the tasks */
 	const uint32_t *ranks;     /* of the local tasks */
 	pid_t (*pid_of)(uint32_t local);
 	const char *job_cores, *step_cores;
 	uint64_t job_mem, step_mem;
+	bool forked;               /* tasks run: they can be found by their pids */
 	bool in_task, has_status;  /* in a hook of one task */
 	uint32_t task_local, task_global;
 	pid_t task_pid;
@@ -49,7 +49,9 @@ struct spank_stack_option { const struct spank_option *opt; const char *plugin; 
 size_t spank_stack_options(struct spank_stack_option *ret, size_t max);
 /* The user gave option `at` (value NULL: without one). 0, or what its callback returned. */
 int spank_stack_option_set(size_t at, const char *value, int remote);
-/* What was given, as "_SLURM_SPANK_OPTION_plugin_option=value" for the node; and the way back. malloc'd strings. */
-size_t spank_stack_options_out(char ***ret);
+/* What was given, as "_SLURM_SPANK_OPTION_plugin_option=value" for the node, with "SPANK_" before it for prologs and epilogs; malloc'd strings. And the way back:
+ * out of any list of variables, in either form or, as batch scripts have it, with "SLURM_SPANK_" before it. */
+size_t spank_stack_options_out(char ***ret, bool for_scripts);
 int spank_stack_options_in(char *const *list, size_t n);
 #define SPANK_OPTION_ENV "_SLURM_SPANK_OPTION_"
+#define SPANK_CONTROL_ENV "SPANK_"

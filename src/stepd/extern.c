@@ -13,6 +13,7 @@
 #include "stepd/contain.h"
 #include "stepd/extern.h"
 #include "stepd/namespace.h"
+#include "stepd/plugins.h"
 #include "stepd/step.h"
 #include "stepd/task.h"
 
@@ -35,7 +36,7 @@ static void keeper_run(struct step *s)
 
 int extern_launch(struct step *s)
 {
-	if (namespace_prepare(s) < 0)
+	if (namespace_prepare(s) < 0 || plugins_start(s) < 0)
 		return -1;
 	if (step_conf(s, "NamespaceBase")) {
 		ext.keeper = fork();               /* not in the step's cgroup: it is no guest */

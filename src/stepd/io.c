@@ -138,7 +138,7 @@ static void batch_text(struct step *s, const char *line)
 
 void io_line(struct step *s, bool is_error, const char *text)
 {
-	char *line = xasprintf("slurmstepd: %s%s\n", is_error ? "error: " : "", text);
+	char *line = xasprintf("%s%s\n", is_error ? "slurmstepd: error: " : "", text);
 	if (s->batch)
 		batch_text(s, line);
 	else if (s->spec && !io_link_text(s, line) && s->task && s->spec->std_err && s->task[0].err >= 0)

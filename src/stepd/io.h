@@ -24,6 +24,6 @@ void io_failed(struct step *s, const char *text);
 void io_task_end(struct step *s, struct task *t);
 /* All tasks have ended: true when all output has gone out; else step_check_end is called again. */
 bool io_finish(struct step *s);
-/* A line on the job's stderr, as "slurmstepd: error: text". */
+/* A line on the job's stderr: an error as "slurmstepd: error: text", else the text alone. */
 void io_line(struct step *s, bool is_error, const char *text);
 void io_text(struct step *s, const char *text);

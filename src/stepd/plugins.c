@@ -19,14 +19,14 @@
 #include "stepd/plugins.h"
 #include "stepd/step.h"
 
-static struct { struct step *step; bool on, in_child; int user_fd, gate[2]; uint32_t *ranks; } plugins = { .gate = { -1, -1 } };
+static struct { struct step *step; bool on, in_child; int user_fd, gate[2]; uint32_t *ranks; char **own_argv; } plugins = { .gate = { -1, -1 } };
 
 /* spank_log and errors reach the user; the rest goes to slurmd's log. */
 static void say(char level, const char *line)
 {
 	bool user = level == 'l' || level == 'e';
 	if (plugins.in_child && user) {
-		dprintf(plugins.user_fd, "slurmstepd: %s%s\n", level == 'e' ? "error: " : "", line);
+		dprintf(plugins.user_fd, "%s%s\n", level == 'e' ? "slurmstepd: error: " : "", line);
 		return;
 	}
 	if (level == 'e')
@@ -38,6 +38,7 @@ static void say(char level, const char *line)
 }
 
 static pid_t pid_of(uint32_t local) { return plugins.step->task[local].pid; }
+static pid_t pid_of_none(uint32_t local) { (void)local; return -1; }
 
 static void job_fill(struct step *s)
 {
@@ -46,22 +47,21 @@ static void job_fill(struct step *s)
 	plugins.ranks = xcalloc(s->tasks + 1, sizeof *plugins.ranks);
 	for (uint32_t i = 0; i < s->tasks; i++)
 		plugins.ranks[i] = s->task[i].rank;
-	j->has_job = j->has_step = true;
 	j->job_id = s->job_id;
 	j->step_id = s->step_id;
 	j->uid = s->uid;
 	j->gid = s->gid;
 	j->gids = s->cred->gids;
 	j->n_gids = s->cred->n_gids;
-	j->nnodes = (uint32_t)s->cred->layout->n_node;
+	j->nnodes = s->batch ? 0 : (uint32_t)s->cred->layout->n_node;
 	j->nodeid = s->start->node_index;
 	j->local_tasks = s->tasks;
 	j->total_tasks = s->batch ? 0 : s->cred->layout->num_tasks;
 	j->ncpus = s->here ? s->here->cpus : s->start->cpus;
 	j->cpus_per_task = job->desc && job->desc->has_cpus_per_task ? job->desc->cpus_per_task : 1;
 	j->restarts = job->restarts;
-	j->array_id = job->array_job_id;
-	j->array_task = job->has_array_task_id ? job->array_task_id : 0;
+	j->array_id = job->array_job_id ? job->array_job_id : s->job_id;
+	j->array_task = job->has_array_task_id ? job->array_task_id : UINT32_MAX - 1;     /* NO_VAL */
 	j->ranks = plugins.ranks;
 	j->pid_of = pid_of;
 	j->job_cores = s->here ? s->here->job_cpu_ids : NULL;
@@ -75,16 +75,34 @@ static void job_fill(struct step *s)
 	j->say = say;
 }
 
-/* What the user gave to srun, or to sbatch. */
+/* What the user gave to srun, or to sbatch. The job's own programs do not see how it came here. */
 static int options_take(struct step *s)
 {
 	const Pb__JobDesc *d = s->cred->job->desc;
+	if (s->external)
+		return 0;
 	if (s->spec)
 		return spank_stack_options_in(s->spec->spank_opts, s->spec->n_spank_opts);
-	for (size_t i = 0; d && i < d->n_spank_env; i++)        /* so that an srun in the script has them */
-		if (str_starts(d->spank_env[i], SPANK_OPTION_ENV))
-			envlist_load(env_common(), &d->spank_env[i], 1);
 	return d ? spank_stack_options_in(d->spank_env, d->n_spank_env) : 0;
+}
+
+static void env_fill(struct step *s, struct envlist *e)
+{
+	const Pb__JobDesc *d = s->cred->job->desc;
+	for (size_t i = 0; i < e->count;) {
+		char *name = xasprintf("%.*s", (int)strcspn(e->var[i], "="), e->var[i]);
+		if (str_starts(name, SPANK_OPTION_ENV))
+			envlist_unset(e, name);
+		else
+			i++;
+		free(name);
+	}
+	for (size_t i = 0; s->batch && d && i < d->n_spank_env; i++)        /* so that an srun in the script has them */
+		if (str_starts(d->spank_env[i], SPANK_CONTROL_ENV)) {
+			char *var = xasprintf("SLURM_%s", d->spank_env[i]);
+			envlist_load(e, &var, 1);
+			free(var);
+		}
 }
 
 /* As the user, effectively. Who was what we were is again afterwards, or nothing goes on. */
@@ -107,6 +125,31 @@ static int user_init(struct step *s)
 	return rc;
 }
 
+/* The extern step has no process: to plugins it is one task a node, without arguments and environment. */
+static void extern_fill(struct step *s)
+{
+	static struct envlist none;
+	static char *no_argv[1];
+	struct spank_job *j = &spank_job;
+	j->local_tasks = 1;
+	j->total_tasks = j->nnodes;
+	plugins.ranks = xcalloc(1, sizeof *plugins.ranks);
+	plugins.ranks[0] = j->nodeid;
+	j->ranks = plugins.ranks;
+	j->ncpus = 0;
+	j->cpus_per_task = 1;
+	j->argv = no_argv;
+	j->env = &none;
+	j->pid_of = pid_of_none;
+}
+
+/* A batch script's node is at fault and drained, unless the plugin says that the job is; of a step or an extern step the job is. */
+static int failed(struct step *s, const char *what)
+{
+	bool node = s->batch && !spank_stack_blames_job();
+	return (node ? step_fail_node : step_fail)(s, EIO, "a required SPANK plugin %s on node %s", what, s->node);
+}
+
 int plugins_start(struct step *s)
 {
 	const char *path = step_conf(s, "PlugStack");
@@ -114,15 +157,23 @@ int plugins_start(struct step *s)
 		return 0;
 	plugins.step = s;
 	job_fill(s);
+	if (s->external)
+		extern_fill(s);
+	else
+		env_fill(s, env_common());
 	if (spank_stack_load(path, step_conf(s, "PluginDir"), S_CTX_REMOTE) < 0)
-		return step_fail(s, EIO, "a required SPANK plugin cannot be loaded on node %s", s->node);
+		return failed(s, "cannot be loaded");
 	plugins.on = !spank_stack_is_empty();
 	if (!plugins.on)
 		return 0;
 	if (spank_stack_call(SPANK_INIT) < 0 || options_take(s) < 0 || spank_stack_call(SPANK_INIT_POST_OPT) < 0)
-		return step_fail(s, EIO, "a required SPANK plugin failed on node %s", s->node);
+		return failed(s, "failed");
+	if (s->external) {
+		spank_job.forked = true;
+		return spank_stack_call(SPANK_TASK_POST_FORK) < 0 ? failed(s, "failed") : 0;
+	}
 	if (user_init(s) < 0)
-		return step_fail(s, EIO, "a required SPANK plugin failed as the user on node %s", s->node);
+		return failed(s, "failed as the user");
 	if (pipe2(plugins.gate, 02000000 /* O_CLOEXEC */) < 0)
 		return step_fail(s, errno, "cannot make a pipe: %s", strerror(errno));
 	return 0;
@@ -135,15 +186,18 @@ static void task_enter(struct task *t, struct envlist *e, pid_t pid)
 	spank_job.task_global = t->rank;
 	spank_job.task_pid = pid;
 	spank_job.env = e;
-	spank_job.argv = t->argv;
-	for (spank_job.argc = 0; t->argv && t->argv[spank_job.argc];)
+	if (!plugins.in_child || !plugins.own_argv)
+		plugins.own_argv = t->argv;            /* in a task's process it stays what the user gave, whatever is put before it */
+	spank_job.task_argv = t->argv;
+	spank_job.argv = plugins.own_argv;
+	for (spank_job.argc = 0; spank_job.argv && spank_job.argv[spank_job.argc];)
 		spank_job.argc++;
 }
 
 static void task_leave(struct task *t)
 {
 	if (t)
-		t->argv = spank_job.argv;
+		t->argv = spank_job.task_argv;
 	spank_job.in_task = spank_job.has_status = false;
 	spank_job.env = env_common();
 }
@@ -166,8 +220,10 @@ char **plugins_child_privileged(struct step *s, struct task *t, char **env)
 		return env;
 	struct envlist *e = env_of(env);
 	plugins.in_child = true;
+	plugins.own_argv = NULL;
 	plugins.user_fd = t->err >= 0 ? t->err : 2;
 	close(plugins.gate[1]);
+	spank_job.forked = false;              /* a task does not know its siblings */
 	task_enter(t, e, getpid());
 	if (spank_stack_call(SPANK_TASK_INIT_PRIVILEGED) < 0) {
 		step_fail(s, EIO, "a required SPANK plugin failed for task %u", t->rank);
@@ -189,7 +245,7 @@ char **plugins_child_user(struct step *s, struct task *t, char **env)
 	plugins.user_fd = 2;
 	task_enter(t, e, getpid());
 	if (spank_stack_call(SPANK_TASK_INIT) < 0) {
-		dprintf(2, "slurmstepd: error: a required SPANK plugin failed for task %u\n", t->rank);
+		dprintf(2, "slurmstepd: error: Failed to invoke spank plugin stack\n");
 		_exit(1);
 	}
 	task_leave(t);
@@ -200,10 +256,11 @@ int plugins_forked(struct step *s, struct task *t)
 {
 	if (!plugins.on)
 		return 0;
+	spank_job.forked = true;
 	task_enter(t, env_common(), t->pid);
 	int rc = spank_stack_call(SPANK_TASK_POST_FORK);
 	task_leave(NULL);
-	return rc < 0 ? step_fail(s, EIO, "a required SPANK plugin failed after the fork of task %u", t->rank) : 0;
+	return rc < 0 ? failed(s, "failed after a fork") : 0;
 }
 
 void plugins_all_forked(void)
@@ -244,7 +301,6 @@ int plugins_script(void)
 	const char *which = getenv("BERTH_SPANK_SCRIPT"), *path = getenv("BERTH_SPANK_STACK"), *dir = getenv("BERTH_SPANK_DIR");
 	if (!which || !path)
 		return -1;
-	spank_job.has_job = true;
 	spank_job.job_id = number("SLURM_JOB_ID");
 	spank_job.uid = number("SLURM_JOB_UID");
 	spank_job.gid = number("SLURM_JOB_GID");

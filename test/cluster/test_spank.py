@@ -39,9 +39,9 @@ def test_every_callback_in_order(cluster, plugins):
     plugins.set("# a comment\nrequired {so} {work}\n")
     result = cluster.run("srun --record=hello --record-flag -N2 --ntasks-per-node=2 bash -c 'echo $RECORD_ENV; exit 3'", check=False)
     assert result.rc == 3 and result.out.split() == ["from-user-init"] * 4
-    assert "slurmstepd: record: hello from user_init" in result.err
+    assert "record: hello from user_init" in result.err.splitlines()
     local = [x.split(" uid=")[0] for x in plugins.lines(LOCAL)]
-    assert local == ["init registered", "init_post_opt 8/none/0", "getopt hello", "local_user_init job step=0", "exit shared=0"]
+    assert local == ["init registered", "init_post_opt 8/none/0", "local_user_init job step=0", "exit shared=0"]
     cluster.wait("both nodes are done", lambda: sum(x.startswith("exit") for x in plugins.lines(REMOTE)) == 2)
     remote = plugins.lines(REMOTE)
     names = [x.split()[0] for x in remote]
@@ -49,7 +49,7 @@ def test_every_callback_in_order(cluster, plugins):
         assert names.count(name) == count, name
     first = {name: names.index(name) for name in names}
     assert first["init"] < first["init_post_opt"] < first["user_init"] < first["task_init_privileged"] < first["task_init"] < first["task_exit"] < first["exit"]
-    assert sum(x.startswith("init_post_opt 8/none/1") for x in remote) == 2 and sum(x.startswith("getopt hello") for x in remote) == 2
+    assert sum(x.startswith("init_post_opt 8/none/1") for x in remote) == 2
     assert any("user_init nodes=2 node=1 local=2 total=4 argv0=bash version=26.05.5" in x for x in remote)
     assert sorted(x.split(" errs=")[0] for x in remote if x.startswith("task_init ")) == [
         f"task_init rank={r} id={r % 2} global={r} local={r % 2} pid=1" for r in range(4)]
@@ -63,7 +63,7 @@ def test_batch_and_its_steps_get_the_options(cluster, plugins, user):
     plugins.set("required {so} {work}\n")
     job = cluster.submit("--record=fromsbatch -n1 -o spank-%j.txt --wrap 'srun true'", user=user if os.geteuid() == 0 else None)
     assert cluster.wait_end(job) == "COMPLETED"
-    assert [x.split()[0] for x in plugins.lines(ALLOCATOR)] == ["init", "init_post_opt", "getopt", "exit"]
+    assert [x.split()[0] for x in plugins.lines(ALLOCATOR)] == ["init", "init_post_opt", "exit"]
     cluster.wait("batch and step are done", lambda: sum(x.startswith("exit") for x in plugins.lines(REMOTE)) == 2)
     remote = plugins.lines(REMOTE)
     assert sum(x.startswith("init_post_opt 7/fromsbatch/1") for x in remote) == 2

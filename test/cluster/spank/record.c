@@ -55,12 +55,9 @@ int slurm_spank_init(spank_t sp, int ac, char **av)
 
 int slurm_spank_init_post_opt(spank_t sp, int ac, char **av)
 {
-	char *value = NULL;
 	note(ac, av, "init_post_opt", option_value);
 	if (spank_context() == S_CTX_ALLOCATOR || spank_context() == S_CTX_LOCAL)
 		spank_job_control_setenv(sp, "CONTROL", "for-prolog", 1);
-	if (spank_option_getopt(sp, &options[0], &value) == ESPANK_SUCCESS)
-		note(ac, av, "getopt", value ? value : "none");
 	return fault(ac, av, "post_opt");
 }
 
