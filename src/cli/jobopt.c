@@ -121,8 +121,11 @@ struct source { struct jobopt *o; enum jobopt_from from; };
 static int source_take(const struct opt_row *opt, const char *value, void *arg, struct error *err)
 {
 	struct source *s = arg;
-	if (opt->id >= JOBOPT_COUNT)
-		return s->o->more_take((size_t)opt->id - JOBOPT_COUNT, value, err);
+	if (opt->id >= JOBOPT_COUNT) {
+		int rc = s->o->more_take((size_t)opt->id - JOBOPT_COUNT, value, err);
+		s->o->getopt_error = rc >= 0;      /* what a plugin refuses is spelled right */
+		return rc;
+	}
 	return value_set(s->o, &jobopt_rows[opt->id], value, s->from, err);
 }
 

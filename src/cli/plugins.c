@@ -39,16 +39,30 @@ static int take(size_t at, const char *value, struct error *err)
 	return error_set(err, EINVAL, "Invalid --%s argument: %s", all[at].opt->name, value ? value : "");
 }
 
+/* An option of our own has that name: then it is not the plugin's. */
+static bool is_taken(const struct jobopt *o, const struct spank_stack_option *option)
+{
+	struct opt_row own[JOBOPT_COUNT];
+	size_t n = jobopt_rows_of(o->cmd, own);
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(own[i].name, option->opt->name)) {
+			log_error("Ignoring conflicting option \"%s\" in plugin \"%s\"", option->opt->name, option->plugin);
+			return true;
+		}
+	return false;
+}
+
 static void rows_make(struct jobopt *o)
 {
 	struct spank_stack_option all[OPTIONS_MAX];
-	size_t n = spank_stack_options(all, OPTIONS_MAX);
+	size_t n = spank_stack_options(all, OPTIONS_MAX), kept = 0;
 	struct opt_row *row = xcalloc(n + 1, sizeof(*row));
 	for (size_t i = 0; i < n; i++)
-		row[i] = (struct opt_row){ .name = all[i].opt->name, .arg = all[i].opt->has_arg == 1 ? OPT_REQUIRED : all[i].opt->has_arg ? OPT_OPTIONAL : OPT_NONE,
+		if (!is_taken(o, &all[i]))
+			row[kept++] = (struct opt_row){ .name = all[i].opt->name, .arg = all[i].opt->has_arg == 1 ? OPT_REQUIRED : all[i].opt->has_arg ? OPT_OPTIONAL : OPT_NONE,
 			.meta = all[i].opt->arginfo, .help = all[i].opt->usage, .id = (int)(JOBOPT_COUNT + i) };
 	o->more = row;
-	o->more_n = n;
+	o->more_n = kept;
 	o->more_take = take;
 }
 
