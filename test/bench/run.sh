@@ -15,11 +15,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 tests=("${@:-}")
 [ "${tests[*]}" != huge ] || exec "$here/huge.sh" "$build"
 [ "${tests[*]}" != fanout ] || exec "$here/fanout.sh" "$build"
-[ -n "${tests[0]}" ] || tests=(submit submit_par array jobs array_jobs srun salloc step tasks steps pty output sbcast stepd cancel\ 10000 query\ 50000 recover)
+[ -n "${tests[0]}" ] || tests=(submit submit_par submit_spawn array jobs array_jobs srun salloc step tasks steps pty output sbcast stepd cancel\ 10000 query\ 50000 recover)
 rounds=${BENCH_ROUNDS:-1}
 dir=$(mktemp -d /tmp/berth-bench.XXXXXX)
 chmod 755 "$dir"
-cp "$here/bench.sh" "$here/hw.c" "$here/copy.c" "$dir"
+cp "$here/bench.sh" "$here/hw.c" "$here/copy.c" "$build/bench/spawn" "$dir"
 trap '"$build/bin/berth" down --dir "$dir/c" --purge >/dev/null 2>&1 || true' EXIT
 
 cat >"$dir/extra.conf" <<'END'
