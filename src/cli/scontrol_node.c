@@ -120,7 +120,8 @@ static void put_node_state(struct str *out, const struct msgview *m, const struc
 	kv_when(out, " SlurmdStartTime=", m, PB_NodeRecord_slurmd_start_time, "None");
 	str_add(out, NL(s));
 	kv_when(out, "LastBusyTime=", m, PB_NodeRecord_last_busy, "Unknown");
-	str_add(out, " ResumeAfterTime=None SuspendTime=INFINITE");
+	kv_when(out, " ResumeAfterTime=", m, PB_NodeRecord_resume_after, "None");
+	str_add(out, " SuspendTime=INFINITE");
 	str_add(out, NL(s));
 	kv(out, "CfgTRES=", m, PB_NodeRecord_cfg_tres, "");
 	str_add(out, NL(s));

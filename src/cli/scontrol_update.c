@@ -22,14 +22,14 @@ static const char *const job_keys[] = {
 #include "tables/update_job.def"
 #undef UPDATE_JOB
 };
-static const char *const node_keys[] = { "State", "Reason", "Features", "AvailableFeatures", "ActiveFeatures", "Comment", "Extra", "Weight", "InstanceId", "InstanceType" };
+static const char *const node_keys[] = { "State", "Reason", "Features", "AvailableFeatures", "ActiveFeatures", "Comment", "Extra", "Weight", "InstanceId", "InstanceType", "ResumeAfter" };
 static const char *const part_keys[] = {
 #define UPDATE_PART(key, kind, field, max) key,
 #include "tables/update_part.def"
 #undef UPDATE_PART
 };
 /* Known to the reference, not to us yet: named in the refusal. */
-static const char *const later_keys[] = { "BurstBuffer", "Clusters", "ClusterFeatures", "CpuBind", "Gres", "NodeAddr", "NodeHostName", "ResumeAfter", "Topology", "CertToken", "TresFreq" };
+static const char *const later_keys[] = { "BurstBuffer", "Clusters", "ClusterFeatures", "CpuBind", "Gres", "NodeAddr", "NodeHostName", "Topology", "CertToken", "TresFreq" };
 
 struct words { Pb__KeyValue *kv, **list; size_t n, cap, list_cap; char *entity, *id; };
 
@@ -265,6 +265,21 @@ static bool state_check(struct scontrol *s, const struct words *w)
 	return true;
 }
 
+static bool node_numbers_check(struct scontrol *s, const struct words *w)
+{
+	static const char *const numbers[] = { "Weight", "ResumeAfter" };
+	for (size_t i = 0; i < w->n; i++) {
+		unsigned long long n;
+		const char *v = w->kv[i].value;
+		bool forever = !strcasecmp(w->kv[i].key, "ResumeAfter") && (!strcasecmp(v, "infinite") || !strcmp(v, "-1"));
+		if (KEY_IN(w->kv[i].key, numbers) && !forever && str_to_u64(v, 0, UINT32_MAX, &n) < 0) {
+			scontrol_fail(s, "scontrol: error: Invalid value %s=%s for %s", w->kv[i].key, v, w->kv[i].key);
+			return false;
+		}
+	}
+	return true;
+}
+
 static void update_node(struct scontrol *s, struct words *w)
 {
 	Pb__NodeUpdateReq req = PB__NODE_UPDATE_REQ__INIT;
@@ -274,7 +289,7 @@ static void update_node(struct scontrol *s, struct words *w)
 	}
 	if (!keys_check(s, w, node_keys, sizeof(node_keys) / sizeof(node_keys[0])))
 		return;
-	if (!state_check(s, w))
+	if (!state_check(s, w) || !node_numbers_check(s, w))
 		return;
 	if (drains_without_reason(w)) {
 		scontrol_fail(s, "%s", error_text(ESLURM_REASON_MISSING));

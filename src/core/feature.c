@@ -14,7 +14,7 @@ static int bad(struct parse *p, const char *what) { return error_set(p->err, ESL
 
 static bool node_has(const struct core_node *n, const char *name, size_t len)
 {
-	for (const char *s = n->rec->features; s && *s;) {
+	for (const char *s = n->rec->features_act ? n->rec->features_act : n->rec->features; s && *s;) {
 		size_t k = strcspn(s, ",");
 		if (k == len && !strncmp(s, name, len))
 			return true;

@@ -5,7 +5,7 @@
 
 #include "core/state.h"
 
-struct node_change { const char *state, *reason, *features, *comment, *extra, *next, *instance_id, *instance_type; bool has_weight; uint32_t weight; const struct core_caller *by; };
+struct node_change { const char *state, *reason, *features, *active, *comment, *extra, *next, *instance_id, *instance_type; bool has_weight, has_after; uint32_t weight, after_sec; const struct core_caller *by; };
 
 typedef int (*state_fn)(struct core *c, struct core_node *n, const struct node_change *ch, bool check, struct error *err);
 
@@ -161,8 +161,16 @@ static int change_read(const Pb__NodeUpdateReq *q, struct node_change *ch, struc
 			ch->state = v;
 		else if (!strcasecmp(k, "Reason"))
 			ch->reason = v;
-		else if (!strcasecmp(k, "Features") || !strcasecmp(k, "AvailableFeatures") || !strcasecmp(k, "ActiveFeatures"))
+		else if (!strcasecmp(k, "Features") || !strcasecmp(k, "AvailableFeatures"))
 			ch->features = v;
+		else if (!strcasecmp(k, "ActiveFeatures"))
+			ch->active = v;
+		else if (!strcasecmp(k, "ResumeAfter") && (!strcasecmp(v, "infinite") || !strcmp(v, "-1")))
+			ch->has_after = true;
+		else if (!strcasecmp(k, "ResumeAfter") && str_to_u64(v, 0, UINT32_MAX, &n) == 0) {
+			ch->has_after = true;
+			ch->after_sec = (uint32_t)n;
+		}
 		else if (!strcasecmp(k, "NextState"))
 			ch->next = v;
 		else if (!strcasecmp(k, "Comment"))
@@ -180,6 +188,19 @@ static int change_read(const Pb__NodeUpdateReq *q, struct node_change *ch, struc
 			return error_set(err, ESLURM_INVALID_UPDATE, "node key %s=%s is not known, has a wrong value, or cannot be changed yet", k, v);
 	}
 	return 0;
+}
+
+/* Is the word one of a comma-separated list? */
+static bool list_word(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+	for (const char *s = list; s && *s;) {
+		size_t k = strcspn(s, ",");
+		if (k == len && !strncmp(s, word, len))
+			return true;
+		s += k + (s[k] == ',');
+	}
+	return false;
 }
 
 static size_t words_count(const char *list)
@@ -208,6 +229,52 @@ static void value_apply(char **to, const char *list, uint32_t at)
 	free(one);
 }
 
+/* The active ones follow the available ones, unless they are named: then they are some of those. Malloc'd. */
+static char *active_next(const struct core_node *n, const struct node_change *ch)
+{
+	const char *old = n->rec->features_act, *all = n->rec->features;
+	bool follows = ch->features && (!old || str_eq(old, all));
+	return xstrdup(ch->active ? ch->active : follows ? ch->features : old ? old : all ? all : "");
+}
+
+static int features_check(const struct core_node *n, const struct node_change *ch, struct error *err)
+{
+	const char *all = ch->features ? ch->features : n->rec->features;
+	char *now = active_next(n, ch), *at = now, *one;
+	int rc = 0;
+	while (rc >= 0 && (one = str_next(&at, ",")))
+		if (one[0] && !list_word(all, one))
+			rc = error_set(err, ESLURM_ACTIVE_FEATURES, "node %s: feature \"%s\" would be active and not available (%s)", n->name, one, all ? all : "none");
+	free(now);
+	return rc;
+}
+
+/* after_sec 0: not at all. */
+static void resume_later(struct core *c, struct core_node *n, uint32_t after_sec)
+{
+	n->rec->has_resume_after = after_sec > 0;
+	n->rec->resume_after = after_sec ? now_sec(c) + after_sec : 0;
+	if (after_sec)
+		timer_add(c, n->rec->resume_after * 1000, TIMER_NODE, n->index, 0);
+}
+
+void node_resume_due(struct core *c, struct core_node *n)
+{
+	static const struct core_caller nobody = { .user = "root" };
+	struct node_change ch = { .by = &nobody };
+	if (!n->rec->has_resume_after || n->rec->resume_after > now_sec(c))
+		return;
+	n->rec->has_resume_after = false;
+	if (to_resume(c, n, &ch, true, NULL) < 0)
+		return;
+	(void)to_resume(c, n, &ch, false, NULL);
+	fx_log(c, LOG_L_INFO, "node %s is resumed: its time (ResumeAfter) has come", n->name);
+	node_refresh(c, n);
+	if (bitset_has(c->up, n->index))
+		sched_gained(c, n->index);
+	fx_node(c, n);
+}
+
 static void change_apply(struct core *c, struct core_node *n, const struct node_change *ch, state_fn fn, uint32_t at)
 {
 	if (ch->instance_id)
@@ -218,11 +285,16 @@ static void change_apply(struct core *c, struct core_node *n, const struct node_
 		(void)fn(c, n, ch, false, NULL);
 	else if (ch->reason)
 		reason_put(c, n, ch, ch->reason[0] ? ch->reason : NULL);
-	if (ch->features) {
-		xstr_set(&n->rec->features, ch->features[0] ? ch->features : NULL);
-		xstr_set(&n->rec->features_act, ch->features[0] ? ch->features : NULL);
+	if (ch->features || ch->active) {
+		char *now = active_next(n, ch);
+		if (ch->features)
+			xstr_set(&n->rec->features, ch->features[0] ? ch->features : NULL);
+		xstr_set(&n->rec->features_act, now[0] || n->rec->features ? now : NULL);
+		free(now);
 		c->config_gen++;
 	}
+	if (ch->has_after || ch->state)
+		resume_later(c, n, ch->after_sec);
 	if (ch->comment)
 		xstr_set(&n->rec->comment, ch->comment[0] ? ch->comment : NULL);
 	if (ch->extra)
@@ -272,6 +344,10 @@ void node_update(struct core *c, const struct core_event *ev)
 		 values_check("InstanceType", ch.instance_type, bitset_count(nodes), &err) >= 0 && (!ch.state || state_find(ch.state, &fn, &err) >= 0)) {
 		struct bitset *named = bitset_copy(nodes);
 		bool some = states_check(c, nodes, fn, &ch, &err);
+		bitset_for(nodes, i)
+			some = some && (!(ch.features || ch.active) || features_check(c->node[i], &ch, &err) >= 0);
+		if (some && ch.after_sec && fn != to_down && fn != to_drain)
+			some = error_set(&err, ESLURM_RESUME_AFTER, "ResumeAfter needs State=DOWN or State=DRAIN") >= 0;
 		uint32_t at = 0;
 		bitset_for(named, i) {
 			if (some && bitset_has(nodes, i))
@@ -281,7 +357,7 @@ void node_update(struct core *c, const struct core_event *ev)
 		bitset_destroy(named);
 		if (some && ch.has_weight)
 			weight_order(c);
-		if (some && ch.features)
+		if (some && (ch.features || ch.active))
 			for (uint64_t cur = 0;;) {
 				struct core_job *j = (struct core_job *)core_job_next(c, &cur);
 				if (!j)

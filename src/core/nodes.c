@@ -286,8 +286,10 @@ void nodes_tell_answering(struct core *c)
 void node_timer(struct core *c, uint32_t index)
 {
 	struct core_node *n = index < c->node_n ? c->node[index] : NULL;
-	if (n)
+	if (n) {
 		reboot_timer(c, n);
+		node_resume_due(c, n);
+	}
 	if (!n || !(n->flags & NODEF_NOT_RESPONDING) || n->base == NODE_DOWN || (n->flags & NODEF_REBOOT_ISSUED))
 		return;
 	if (n->lost_ms + c->params.slurmd_timeout_sec * 1000ull <= c->now_ms)
@@ -450,6 +452,10 @@ void node_restore(struct core *c, const struct core_event *ev)
 		n->rec->reason_time = m->reason_time;
 		n->rec->has_reason_uid = m->has_reason_uid;
 		n->rec->reason_uid = m->reason_uid;
+		n->rec->has_resume_after = m->has_resume_after;
+		n->rec->resume_after = m->resume_after;
+		if (m->has_resume_after)
+			timer_add(c, m->resume_after * 1000, TIMER_NODE, n->index, 0);
 		facts_take(n, m);
 		node_released_restore(n, m);
 		if (n->flags & NODEF_NOT_RESPONDING) {

@@ -5,12 +5,15 @@
 
 typedef int (*op_fn)(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err);
 
+/* Root holds as the administrator, its own jobs too; another operator holds his own as their owner. */
+bool held_by_admin(const struct core_job *j, const struct core_caller *by) { return !by->uid || (by->oper && by->uid != j->uid); }
+
 /* A job that runs goes on; it is held when it comes back to the queue. */
 static int op_hold(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err)
 {
 	if (job_state_is_final(j->state))
 		return error_set(err, ESLURM_JOB_FINISHED, "job %u has ended", j->id);
-	bool user = ev->job_op->op == PB__JOB_OP_REQ__OP__UHOLD || !ev->by.oper || ev->by.uid == j->uid;
+	bool user = ev->job_op->op == PB__JOB_OP_REQ__OP__UHOLD || !held_by_admin(j, &ev->by);
 	j->hold = user ? REASON_HELD_USER : REASON_HELD_ADMIN;
 	if (j->state == PB__JOB_STATE__PENDING)
 		queue_update(c, j);
@@ -63,7 +66,7 @@ static int op_requeue(struct core *c, struct core_job *j, const struct core_even
 	if (requeue_check(j, ev, err) < 0)
 		return err->code;
 	if (hold)
-		j->hold = ev->by.oper && ev->by.uid != j->uid ? REASON_HELD_ADMIN : REASON_HELD_USER;
+		j->hold = held_by_admin(j, &ev->by) ? REASON_HELD_ADMIN : REASON_HELD_USER;
 	job_requeue(c, j, hold, (hold ? JOBF_REQUEUE_HOLD : 0) | (ev->job_op->special_exit ? JOBF_SPECIAL_EXIT : 0), hold ? 0 : c->params.requeue_delay_sec);
 	return 0;
 }

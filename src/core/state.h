@@ -614,6 +614,7 @@ void node_event(struct core *c, const struct core_event *ev);
 void node_contact(struct core *c, const struct core_event *ev);
 void node_update(struct core *c, const struct core_event *ev);
 void node_timer(struct core *c, uint32_t index);
+void node_resume_due(struct core *c, struct core_node *n);    /* ResumeAfter */
 void nodes_tell_answering(struct core *c);
 void node_set_down(struct core *c, struct core_node *n, const char *reason);
 void node_drain(struct core *c, struct core_node *n, const char *reason);
@@ -980,6 +981,7 @@ int selector_jobs(struct core *c, const struct selector *s, bool split, uint32_t
 /* kill.c, operate.c, update.c */
 void kill_jobs(struct core *c, const struct core_event *ev);
 void job_operate(struct core *c, const struct core_event *ev);
+bool held_by_admin(const struct core_job *j, const struct core_caller *by);
 void job_update(struct core *c, const struct core_event *ev);
 
 /* gres.c */

@@ -566,7 +566,7 @@ static void priority_apply(struct core *c, struct change *ch)
 {
 	struct core_job *j = ch->j;
 	if (!ch->d->priority) {
-		j->hold = ch->ev->by.oper && ch->ev->by.uid != j->uid ? REASON_HELD_ADMIN : REASON_HELD_USER;
+		j->hold = held_by_admin(j, &ch->ev->by) ? REASON_HELD_ADMIN : REASON_HELD_USER;
 		return;
 	}
 	j->hold = REASON_NONE;

@@ -1,4 +1,5 @@
 """What operators type: drain and resume, limits, updates, reconfigure, listing (R03 R04 R05 R06 R07 R09 R10 R11 R12 R13 R14)."""
+import json
 import re
 
 CLUSTER = dict(nodes=3, cpus=4, gpus=2)
@@ -225,3 +226,26 @@ def test_wrong_values_are_told_in_the_words_of_the_reference(cluster):
         r = cluster.run(f"scontrol update job {job} {key}", check=False)
         assert (r.rc, r.err) == (1, told), r
     cluster.run(f"scancel {job}")
+
+
+def test_resume_after_and_active_features(cluster):
+    r = cluster.run("scontrol update node=node-1 ResumeAfter=5", check=False)
+    assert (r.rc, r.err.splitlines()[0]) == (1, "slurm_update error: You can only specify a resume time when DOWNING or DRAINING a node. Request denied"), r
+    for bad in ("Weight=x", "ResumeAfter=x"):
+        r = cluster.run(f"scontrol update node=node-1 {bad}", check=False)
+        assert (r.rc, r.err) == (1, f"scontrol: error: Invalid value {bad} for {bad.split('=')[0]}\n"), r
+    cluster.run("scontrol update node=node-1 State=DRAIN Reason=x ResumeAfter=3600")
+    assert re.search(r"ResumeAfterTime=20\d\d-", cluster.out("scontrol show node node-1"))
+    assert json.loads(cluster.out("scontrol show node node-1 --json"))["nodes"][0]["resume_after"]["number"] > 0
+    cluster.run("scontrol update node=node-1 State=DRAIN Reason=x ResumeAfter=1")
+    cluster.wait("resumed by itself", lambda: cluster.node_state("node-1") == "idle")
+    assert "ResumeAfterTime=None" in cluster.out("scontrol show node node-1")
+    cluster.run("scontrol update node=node-1 AvailableFeatures=a,b")
+    cluster.run("scontrol update node=node-1 ActiveFeatures=a")
+    shown = cluster.out("scontrol show node node-1")
+    assert "AvailableFeatures=a,b" in shown and "ActiveFeatures=a\n" in shown, shown
+    r = cluster.run("scontrol update node=node-1 ActiveFeatures=c", check=False)
+    assert r.rc == 1 and "Active features not subset of available features" in r.err, r
+    cluster.run("scontrol update node=node-1 AvailableFeatures= ActiveFeatures=")
+    r = cluster.run("sbatch -n1 --gpus=2 --gpus-per-node=1 --wrap true", check=False)
+    assert (r.rc, r.err) == (1, "sbatch: error: Batch job submission failed: Task count specification invalid\n"), r

@@ -85,7 +85,7 @@ def test_case_8_unlimited_has_no_more_or_less(cluster):
 def test_case_8_limits_of_a_task_by_its_own_id(cluster):
     array = cluster.submit("-b now+1hour -t 10 -a 1-3 -o /dev/null --wrap true")
     cluster.run(f"scontrol hold {array}_2")
-    raw = cluster.out(f"squeue -h -t PD -j {array} -o '%A %K %r' | sed -n 's/ 2 JobHeldUser//p'")
+    raw = cluster.out(f"squeue -h -t PD -j {array} -o '%A %K %r' | sed -n 's/ 2 JobHeld[AU].*//p'")
     assert raw != str(array)
     cluster.run(f"scontrol update job={raw} TimeLimit+=5")
     assert cluster.job(f"{array}_2", "TimeLimit") == "00:15:00" and cluster.job(f"{array}_3", "TimeLimit") == "00:10:00"
