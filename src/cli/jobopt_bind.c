@@ -194,8 +194,14 @@ JOBOPT_PARSER(distribution)
 	}
 	if (!plane && !level)
 		return jobopt_refuse_spec(o, row, err);
+	if (!strncasecmp(value, "arbitrary:", strlen("arbitrary:")))
+		return jobopt_refuse_spec(o, row, err);
 	o->desc->has_plane_size = plane != 0;
 	o->desc->plane_size = (uint32_t)plane;
-	jobopt_put_str(o, &row->target, value);
+	char *text = xstrdup(value);
+	for (char *c = text; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	jobopt_put_str(o, &row->target, text);
+	free(text);
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -332,6 +333,39 @@ static int hosts_read(const char *path, struct hostlist *hl, struct error *err)
 	return rc;
 }
 
+static int hosts_refuse(struct jobopt *o, char *before, struct error *err)
+{
+	o->before = before;
+	return jobopt_refuse(o, 1, err, "Failure getting NodeNames from hostfile");
+}
+
+/* The names of a host file beyond the number of tasks are left over; a list must name as many as there are tasks: slurmctld says so of a job, we of a step. */
+static int hosts_count(struct jobopt *o, struct hostlist *hl, bool from_file, struct error *err)
+{
+	Pb__JobDesc *d = o->desc;
+	if (!d->has_num_tasks)
+		d->num_tasks = (uint32_t)hl->count;
+	d->has_num_tasks = true;
+	if (from_file && hl->count < d->num_tasks)
+		return hosts_refuse(o, xasprintf("%s: error: Too few NodeNames in Slurm Hostfile: %zu for %u tasks", jobopt_cmd_name(o->cmd), hl->count, d->num_tasks), err);
+	if (!from_file && o->jobid && hl->count != d->num_tasks)
+		return jobopt_refuse(o, 1, err, "You asked for %u tasks but hostlist specified %zu nodes", d->num_tasks, hl->count);
+	struct hostlist used = HOSTLIST_INIT;
+	for (size_t i = 0; i < hl->count && (!from_file || i < d->num_tasks); i++)
+		hostlist_push(&used, hl->name[i]);
+	hostlist_fini(hl);
+	*hl = used;
+	return 0;
+}
+
+/* The list that stands for a host file: of the job we are in, where its distribution was arbitrary. */
+static const char *hosts_listed(const struct jobopt *o)
+{
+	if (o->text[JO_nodelist] || o->text[JO_nodefile])
+		return o->text[JO_nodelist] ? o->text[JO_nodelist] : o->text[JO_nodefile];
+	return o->jobid ? getenv("SLURM_ARBITRARY_NODELIST") : NULL;
+}
+
 /* Hosts in order, a task each: of SLURM_HOSTFILE ("it will override any other method", srun(1), --distribution=arbitrary), else of --nodelist or --nodefile. */
 static int hostfile_take(struct jobopt *o, struct error *err)
 {
@@ -342,33 +376,32 @@ static int hostfile_take(struct jobopt *o, struct error *err)
 	if (is_arbitrary && (o->from[JO_nodes] == JOBOPT_ARGS || o->from[JO_nodes] == JOBOPT_SCRIPT))
 		return jobopt_refuse(o, 1, err, "--nodes is incompatible with --distribution=arbitrary");
 	if (!path || !*path) {
-		list = !is_arbitrary ? NULL : o->text[JO_nodelist] ? o->text[JO_nodelist] : o->text[JO_nodefile];
+		list = is_arbitrary ? hosts_listed(o) : NULL;
 		if (!list && is_arbitrary && !o->jobid)
 			return jobopt_refuse(o, 1, err, "With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option");
-		if (!list)
+		if (!list || !*list)
 			return 0;
 		path = strchr(list, '/') || list == o->text[JO_nodefile] ? list : NULL;
 	}
 	if ((path ? hosts_read(path, &hl, err) : hostlist_add(&hl, list, err)) < 0 || !hl.count) {
 		hostlist_fini(&hl);
-		o->before = xasprintf("%s: error: Hostlist is empty!", jobopt_cmd_name(o->cmd));
-		return jobopt_refuse(o, 1, err, "Failure getting NodeNames from hostfile");
+		return hosts_refuse(o, path && access(path, R_OK) ? xasprintf("%s: error: cannot open host file %s: %s", jobopt_cmd_name(o->cmd), path, strerror(errno)) :
+				       xasprintf("%s: error: Hostlist is empty!", jobopt_cmd_name(o->cmd)), err);
 	}
-	if (!d->has_num_tasks)
-		d->num_tasks = (uint32_t)hl.count;
-	d->has_num_tasks = true;
-	struct str hosts = STR_INIT;
-	for (size_t i = 0; i < hl.count && i < d->num_tasks; i++)
-		str_add_sep(&hosts, ",", hl.name[i]);
+	int rc = hosts_count(o, &hl, path != NULL, err);
+	if (rc < 0) {
+		hostlist_fini(&hl);
+		return rc;
+	}
+	free(d->arbitrary_hosts);
+	d->arbitrary_hosts = hostlist_compact(&hl);
 	hostlist_uniq(&hl);
-	if (!d->req_nodes) {
-		d->req_nodes = hostlist_compact(&hl);
-		d->has_min_nodes = d->has_max_nodes = true;
-		d->min_nodes = d->max_nodes = (uint32_t)hl.count;
-	}
+	free(d->req_nodes);
+	d->req_nodes = hostlist_compact(&hl);
+	d->has_min_nodes = d->has_max_nodes = true;
+	d->min_nodes = d->max_nodes = (uint32_t)hl.count;
 	xstr_set(&d->distribution, "arbitrary");
-	xstr_set(&o->arbitrary_hosts, hosts.data);
-	str_fini(&hosts);
+	xstr_set(&o->arbitrary_hosts, d->arbitrary_hosts);
 	hostlist_fini(&hl);
 	return 0;
 }

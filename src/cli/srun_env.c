@@ -59,7 +59,7 @@ static void set_distribution(const struct srun *s, struct envlist *e)
 {
 	const Pb__JobDesc *d = s->o.desc;
 	if (d->distribution)
-		envlist_setf(e, "SLURM_DISTRIBUTION", "%.*s", (int)strcspn(d->distribution, "="), d->distribution);
+		jobenv_distribution(e, d->distribution);
 	else if (!s->is_own_job || d->has_mem_per_node || d->has_mem_per_cpu)
 		envlist_set(e, "SLURM_DISTRIBUTION", s->task_count <= s->node_count ? "cyclic" : "block");
 }

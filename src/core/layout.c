@@ -464,6 +464,8 @@ static int too_big(const struct core_job *j, const struct request *q, struct err
 		return error_set(err, ESLURM_INVALID_NODE_COUNT, "%u nodes are asked for, job %u has %u", q->d->min_nodes, j->id, j->alloc->n);
 	if (!q->d->overcommit && (uint64_t)q->tasks * q->cpt > j->alloc->cpus)
 		return error_set(err, ESLURM_TOO_MANY_REQUESTED_CPUS, "%u tasks of %u CPUs are asked for, job %u has %u CPUs", q->tasks, q->cpt, j->id, j->alloc->cpus);
+	if (q->d->arbitrary_hosts && q->d->arbitrary_hosts[0])
+		return error_set(err, ESLURM_TOO_MANY_REQUESTED_CPUS, "-m arbitrary: job %u has not the CPUs for the tasks that a node is named for", j->id);
 	if (!q->gres_default && (q->step.n || q->node.n || q->socket.n || q->task.n))
 		return error_set(err, ESLURM_INVALID_GRES, "the allocation of job %u has not the GPUs or other GRES that the step asks for, together with its tasks", j->id);
 	return error_set(err, ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE, "the allocation of job %u cannot hold the step: CPUs, GPUs or tasks on one node are too many", j->id);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/acct.h"
+#include "core/arbitrary.h"
 #include "core/reserve.h"
 
 void avail_full(const struct core_node *n, struct avail *a)
@@ -171,6 +172,8 @@ uint32_t fit_tasks(const struct core *c, const struct shape *s, const struct cor
 		max = k < max ? k : max;
 	} else if (s->per_socket && max > s->per_socket * n->sockets)
 		max = s->per_socket * n->sockets;
+	if (s->arbitrary && max > arbitrary_tasks(s, n->index))
+		max = arbitrary_tasks(s, n->index);
 	max = max > s->tasks ? s->tasks : max;
 	if (max && tasks_fit(c, s, n, a, max))
 		return max;

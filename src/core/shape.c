@@ -4,13 +4,14 @@
 #include <stdlib.h>
 
 #include "core/acct.h"
+#include "core/arbitrary.h"
 
 #define KEY_FIELDS(X) X(min_nodes) X(max_nodes) X(num_tasks) X(cpus_per_task) X(ntasks_per_node) X(ntasks_per_socket) X(ntasks_per_core) \
 	X(min_cpus_node) X(sockets_per_node) X(cores_per_socket) X(threads_per_core) X(mem_per_node) X(mem_per_cpu) X(tmp_disk) \
 	X(time_limit_min) X(time_min_min) X(ntasks_per_tres) X(contiguous) X(overcommit) X(spread_job) X(use_min_nodes) X(oversubscribe) X(het_job_id) \
 	X(core_spec) X(thread_spec) X(switches) X(switches_wait_sec) X(segment) X(consolidate_segments) X(spread_segments)
 #define KEY_STRINGS(X) X(partition) X(tres_per_job) X(tres_per_node) X(tres_per_socket) X(tres_per_task) X(cpus_per_tres) X(mem_per_tres) \
-	X(features) X(prefer) X(req_nodes) X(exc_nodes) X(exclusive) X(mcs_label) X(licenses) X(distribution) X(gres_flags)
+	X(features) X(prefer) X(req_nodes) X(exc_nodes) X(exclusive) X(mcs_label) X(licenses) X(distribution) X(gres_flags) X(arbitrary_hosts)
 
 /* Nodes shared only with jobs of the same user: then it matters whose job it is. */
 static bool by_user(const struct core *c, const Pb__JobDesc *d)
@@ -244,7 +245,7 @@ static int shape_fill(struct core *c, struct shape *s, const Pb__JobDesc *d, str
 	s->exc_nodes = xstrdup_null(d->exc_nodes);
 	s->resv_key = xstrdup_null(d->reservation && d->reservation[0] ? d->reservation : NULL);
 	shape_counts(c, s, d);
-	if ((r = shape_gpu_totals(c, s, err)) < 0 || (r = wants_of_job(c, s, err)) < 0)
+	if ((r = shape_gpu_totals(c, s, err)) < 0 || (r = wants_of_job(c, s, err)) < 0 || (r = arbitrary_read(s, d->arbitrary_hosts, err)) < 0)
 		return r;
 	char *list = xstrdup(d->partition ? d->partition : ""), *at = list, *w;
 	while ((w = str_next(&at, ",")) && s->part_n < JOB_PARTS_MAX)
@@ -308,6 +309,7 @@ static void shape_free(struct core *c, struct shape *s)
 		bitset_destroy(s->able[i]);
 	}
 	bitset_destroy(s->required);
+	arbitrary_free(s);
 	license_wants_fini(&s->lic);
 	features_fini(&s->sets);
 	free(s->features);
@@ -397,7 +399,9 @@ static int shape_able(struct core *c, struct shape *s, struct error *err)
 	struct bitset *feat = NULL, *exc = NULL, *req = NULL;
 	int r = 0;
 	s->failed_gen = 0;
-	r = shape_features(c, s, &feat, err);
+	r = arbitrary_refresh(c, s, err);
+	if (r >= 0)
+		r = shape_features(c, s, &feat, err);
 	if (r >= 0 && s->exc_nodes && s->exc_nodes[0])
 		r = nodes_bitset(c, s->exc_nodes, &exc, err);
 	if (r >= 0 && s->req_nodes && s->req_nodes[0])
@@ -513,8 +517,9 @@ static bool too_many(const struct core *c, const struct shape *s, const struct c
 }
 
 /* Which condition leaves no node? One sentence for the person who asked. */
-static void explain(struct core *c, struct shape *s, const struct core_part *p, struct error *err)
+static void explain(struct core *c, struct shape *s, uint32_t p_at, struct error *err)
 {
+	const struct core_part *p = s->part[p_at];
 	uint32_t cpus = 0, gpus = 0, left = bitset_count(p->nodes);
 	uint64_t mem = 0;
 	bitset_for(p->nodes, i) {
@@ -549,6 +554,10 @@ static void explain(struct core *c, struct shape *s, const struct core_part *p, 
 		error_set(err, code, "no node of partition \"%s\" has what is asked for together with the features \"%s\"", p->rec->name, s->features);
 	else if (s->own_spec && s->spec_cores + s->spec_threads)
 		error_set(err, code, "no node of partition \"%s\" has enough CPUs when %u %s are kept for the system", p->rec->name, s->spec_cores + s->spec_threads, s->spec_cores ? "cores" : "threads");
+	else if (s->arbitrary)
+		error_set(err, code, "a node that -m arbitrary names cannot hold all the tasks that it is named for, with %u CPUs each", s->cpus_per_task);
+	else if (s->able[p_at] && bitset_count(s->able[p_at]) >= s->min_nodes && bitset_equal(s->able[p_at], p->nodes))
+		error_set(err, code, "%u tasks of %u CPUs are asked for; the nodes of partition \"%s\" that the request allows cannot hold so many together", s->tasks, s->cpus_per_task, p->rec->name);
 	else if (s->exc_nodes && s->exc_nodes[0])
 		error_set(err, code, "--exclude=%s leaves too few of the %u nodes of partition \"%s\"", s->exc_nodes, left, p->rec->name);
 	else
@@ -570,16 +579,29 @@ static bool possible_in(struct core *c, struct shape *s, uint32_t p, bool each)
 	return ok;
 }
 
+/* More CPUs than the whole partition has: it may grow, other requests that do not fit will never. */
+static bool outgrows(const struct core *c, const struct shape *s, const struct core_part *p)
+{
+	uint64_t cap = 0;
+	if (s->job.n || s->exc_nodes)
+		return false;
+	bitset_for(p->nodes, i)
+		cap += c->node[i]->cap;
+	return (uint64_t)s->tasks * s->cpus_per_task > cap;
+}
+
 /* 0: some partition could serve it. A positive reason: it may wait for the partition to change. Negative: no node ever can. */
 int shape_check_possible(struct core *c, struct shape *s, struct error *err)
 {
 	int best = -1;
 	struct core_part *last = NULL;
+	uint32_t at = 0;
 	for (uint32_t p = 0; p < s->part_n; p++) {
 		const struct core_part *part = s->part[p];
 		if (!part || !s->able[p])
 			continue;
 		last = s->part[p];
+		at = p;
 		if (s->required && !bitset_subset(s->required, part->nodes)) {
 			if (err && best < 0)
 				error_set(err, ESLURM_REQUESTED_NODES_NOT_IN_PARTITION, "--nodelist=%s names nodes outside partition \"%s\"", s->req_nodes, part->rec->name);
@@ -591,11 +613,9 @@ int shape_check_possible(struct core *c, struct shape *s, struct error *err)
 			return 0;
 		if ((s->sets.n || c->topo_short) && (!s->nodes_set || s->min_nodes <= bitset_count(part->nodes)))
 			continue; /* nodes enough, but not with these features */
-		if (s->min_nodes > bitset_count(part->nodes))
+		if (s->min_nodes > bitset_count(part->nodes) || s->min_nodes > part->max_nodes)
 			best = REASON_PARTITION_NODE_LIMIT;
-		else if (!s->job.n && !s->exc_nodes && best < 0 && !s->nodes_set)
-			best = REASON_PARTITION_CONFIG;
-		else if (!s->job.n && !s->exc_nodes && best < 0 && bitset_equal(s->able[p], part->nodes))
+		else if (best < 0 && outgrows(c, s, part) && (!s->nodes_set || bitset_equal(s->able[p], part->nodes)))
 			best = REASON_PARTITION_CONFIG;
 	}
 	if (best > 0)
@@ -603,8 +623,8 @@ int shape_check_possible(struct core *c, struct shape *s, struct error *err)
 	if (err && !err->code) {
 		if (last && s->job.n)
 			error_set(err, ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE, "more generic resources are asked for than the nodes of partition \"%s\" have together", last->rec->name);
-		if (last && (!s->job.n || bitset_empty(s->able[last == s->part[0] ? 0 : s->part_n - 1])))
-			explain(c, s, last, err);
+		if (last && (!s->job.n || bitset_empty(s->able[at])))
+			explain(c, s, at, err);
 		if (!last)
 			error_set(err, ESLURM_INVALID_PARTITION_NAME, "the partition of the job does not exist any more");
 	}

@@ -208,6 +208,7 @@ struct shape {
 	char *resv_key;             /* reservations its jobs name, or are let into (resv_key); NULL: none */
 	uint8_t resv_shown;         /* its head waits because of reservations: 1 of other jobs, 2 for maintenance */
 	struct bitset *required;    /* -w, NULL: none */
+	struct arbitrary *arbitrary; /* -m arbitrary (arbitrary.h), NULL: not */
 	/* cached for the present configuration */
 	uint64_t config_gen;
 	struct core_part *part[JOB_PARTS_MAX];

@@ -224,6 +224,23 @@ static void add_gpu(struct envlist *e, const char *name, const char *tres)
 		envlist_set(e, name, v);
 }
 
+void jobenv_distribution(struct envlist *e, const char *text)
+{
+	const char *word = NULL;
+	struct str out = STR_INIT;
+	for (size_t level = 0, len; text && *text && *text != '='; level++, text += len) {
+		len = strcspn(text, ":,=");
+		bool star = len == 1 && *text == '*';
+		word = !star ? text : level == 0 ? "block" : level == 1 ? "cyclic" : word; /* the third is as the second */
+		str_add_n(&out, word, strcspn(word, ":,="));
+		if (text[len] == ':' || text[len] == ',')
+			str_add_c(&out, text[len++]);
+	}
+	if (out.len)
+		envlist_set(e, "SLURM_DISTRIBUTION", out.data);
+	str_fini(&out);
+}
+
 static void add_options(struct envlist *e, const Pb__JobRecord *job, enum jobenv_for what)
 {
 	const Pb__JobDesc *d = job->desc;
@@ -233,8 +250,9 @@ static void add_options(struct envlist *e, const Pb__JobRecord *job, enum jobenv
 		add_option(e, d, &option_vars[i]);
 	if (job->resv_name) /* of several it named, or of none, the one it runs in */
 		envlist_set(e, "SLURM_JOB_RESERVATION", job->resv_name);
-	if (d->distribution && d->distribution[0])
-		envlist_setf(e, "SLURM_DISTRIBUTION", "%.*s", (int)strcspn(d->distribution, "="), d->distribution);
+	jobenv_distribution(e, d->distribution);
+	if (d->arbitrary_hosts && d->arbitrary_hosts[0] && what != JOBENV_SRUN)
+		envlist_set(e, "SLURM_ARBITRARY_NODELIST", d->arbitrary_hosts);
 	if (d->has_open_append && what == JOBENV_BATCH)
 		envlist_set(e, "SLURM_OPEN_MODE", d->open_append ? "a" : "t");
 	if (d->acctg_freq && what == JOBENV_BATCH)

@@ -21,6 +21,8 @@ void jobenv_add_batch(struct envlist *e, const Pb__JobRecord *job, int pid);
 /* What makes mpirun of Open MPI and of the MPICH family start its helpers by `srun --external-launcher`. `params`: MpiParams, or NULL. What is set already
  * stays; who has chosen another way than slurm is left alone. */
 void jobenv_add_mpi(struct envlist *e, const char *params);
+/* SLURM_DISTRIBUTION from the text of --distribution: lower case, what * stands for, no plane size. NULL, "": not set. */
+void jobenv_distribution(struct envlist *e, const char *text);
 /* "2(x2),1" from counts a node. malloc'd. */
 char *jobenv_counts(const uint32_t *count, size_t n);
 /* Tasks on each node of the allocation, in node order: ret has room for the nodes. Returns how many nodes. */

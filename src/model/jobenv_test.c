@@ -70,6 +70,12 @@ static void gpus_and_array(void **state)
 	is(&e, "SLURM_JOB_CPUS_PER_NODE", "3(x2)"); is(&e, "SLURM_TASKS_PER_NODE", "3(x2)"); is(&e, "SLURM_NTASKS", "6"); is(&e, "SLURM_NTASKS_PER_NODE", "3");
 	is(&e, "SLURM_ARRAY_TASK_COUNT", "3"); is(&e, "SLURM_ARRAY_TASK_ID", "7"); is(&e, "SLURM_ARRAY_TASK_MAX", "7"); is(&e, "SLURM_ARRAY_TASK_MIN", "3");
 	is(&e, "SLURM_ARRAY_TASK_STEP", "2"); is(&e, "SLURM_ARRAY_JOB_ID", "241"); is(&e, "SLURM_DISTRIBUTION", "block:cyclic");
+	static const char *const dist[][2] = { { "*", "block" }, { "cyclic:*", "cyclic:cyclic" }, { "*:*:*", "block:cyclic:cyclic" }, { "block:block:*", "block:block:block" },
+		{ "*,pack", "block,pack" }, { "block:*,nopack", "block:cyclic,nopack" }, { "plane=2", "plane" }, { "cyclic:cyclic:fcyclic,pack", "cyclic:cyclic:fcyclic,pack" } };
+	for (size_t i = 0; i < sizeof(dist) / sizeof(dist[0]); i++) {
+		jobenv_distribution(&e, dist[i][0]);
+		is(&e, "SLURM_DISTRIBUTION", dist[i][1]);
+	}
 	is(&e, "SLURM_GPUS_ON_NODE", "2"); is(&e, "CUDA_VISIBLE_DEVICES", "0,1"); is(&e, "SLURM_JOB_GPUS", "0,1"); is(&e, "SLURM_NODEID", "1");
 	is(&e, "SLURM_CPUS_ON_NODE", "3"); is(&e, "SLURM_RESTART_COUNT", "2"); is(&e, "SLURM_STEP_ID", "-5"); is(&e, "SLURM_TASK_PID", "77");
 	is(&e, "SLURM_CONF", "/etc/slurm/slurm.conf"); is(&e, "SLURMD_NODENAME", "node-2");

@@ -22,7 +22,7 @@ static const struct field fields[] = {
 	TEXT("qos", qos), TEXT("host", alloc_node), TEXT("partition", partition), TEXT("name", name), FLAG("killdep", kill_on_invalid_dep), U32("immediate", immediate_sec),
 	TEXT("licenses", licenses), TEXT("reservation", reservation), U32("sockets", sockets_per_node), TEXT("comment", comment), TEXT("warn", signal), TEXT("mail", mail_type), TEXT("acctgfreq", acctg_freq),
 	U32("cores", cores_per_socket), U32("threads", threads_per_core), U32("persocket", ntasks_per_socket), U32("percore", ntasks_per_core), TEXT("gpussocket", tres_per_socket),
-	U64("tmp", tmp_disk), U32("timemin", time_min_min), FLAG("oversubscribe", oversubscribe), FLAG("usemin", use_min_nodes), FLAG("spread", spread_job), TEXT("dist", distribution),
+	U64("tmp", tmp_disk), U32("timemin", time_min_min), FLAG("oversubscribe", oversubscribe), FLAG("usemin", use_min_nodes), FLAG("spread", spread_job), TEXT("dist", distribution), TEXT("hosts", arbitrary_hosts),
 	TEXT("gresflags", gres_flags), FLAG("nokill", no_kill), TEXT("prefer", prefer), U32("switches", switches), U32("corespec", core_spec), TEXT("mcslabel", mcs_label), U32("threadspec", thread_spec), U32("switchwait", switches_wait_sec), U32("segment", segment), FLAG("consolidate", consolidate_segments), FLAG("spreadsegments", spread_segments),
 };
 

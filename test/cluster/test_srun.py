@@ -81,6 +81,22 @@ def test_arbitrary_distribution(cluster):
     assert sorted(cluster.out(f"srun -n2 -m arbitrary -w node-2,node-1 -l {where}").splitlines()) == ["0: node-2", "1: node-1"]
     assert sorted(cluster.out(f"printf 'node-2\nnode-1\n' > hosts; srun -n2 -m arbitrary -F ./hosts -l {where}").splitlines()) == ["0: node-2", "1: node-1"]
     assert sorted(cluster.out(f"SLURM_HOSTFILE=hosts srun -n2 -l {where}").splitlines()) == ["0: node-2", "1: node-1"]
+    # a host as often as it has tasks: the job gets CPUs for them there, and only there
+    order = ["0: node-2", "1: node-1", "2: node-2", "3: node-2"]
+    cluster.run("printf 'node-2\nnode-1\nnode-2\nnode-2\n' > hosts")
+    assert sorted(cluster.out(f"SLURM_HOSTFILE=hosts srun -l {where}").splitlines()) == order
+    assert sorted(cluster.out(f"srun -m arbitrary --nodefile=hosts -n3 -l {where}").splitlines()) == order[:3]
+    assert sorted(cluster.out(f"srun -m arbitrary -w node-2,node-1,node-2,node-2 -l {where}").splitlines()) == order
+    inside = "echo $SLURM_TASKS_PER_NODE $SLURM_JOB_CPUS_PER_NODE $SLURM_ARBITRARY_NODELIST $SLURM_DISTRIBUTION; srun -l " + where
+    for how in ("salloc -Q -n4 -m arbitrary -w node-2,node-1,node-2,node-2 bash -c", "SLURM_HOSTFILE=hosts sbatch -Q -W -o hosts.out -n4 -m arbitrary --wrap"):
+        got = cluster.out(f"{how} '{inside}'; cat hosts.out 2>/dev/null; rm -f hosts.out").splitlines()
+        assert got[0] == "1,3 1,3 node-[2,1-2,2] arbitrary" and sorted(got[1:]) == order
+    for options, code, text in (("-n5 -m arbitrary --nodefile=hosts", 1, "Too few NodeNames in Slurm Hostfile: 4 for 5 tasks"), ("-n2 -m arbitrary -w node-1,node-2,node-1", 1, "Task count specification invalid"),
+                                ("-m arbitrary -w ./none", 255, "./none"), ("-c99 -m arbitrary -w node-1", 1, "Requested node configuration is not available"),
+                                ("-m arbitrary:block", 255, "Invalid --distribution specification")):
+        r = cluster.run(f"srun {options} true", check=False)
+        assert r.rc == code and text in r.err, r
+    assert "cannot open host file ./none: No such file or directory" in cluster.run("SLURM_HOSTFILE=./none srun true", check=False).err
     for options, text in (("-N2", "--nodes is incompatible with --distribution=arbitrary"), ("", "With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option")):
         r = cluster.run(f"srun -n2 -m arbitrary {options} true", check=False)
         assert (r.rc, r.err) == (1, f"srun: error: {text}\n")
