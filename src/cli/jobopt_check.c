@@ -174,8 +174,6 @@ static int gpu_counts_check(struct jobopt *o, struct error *err)
 		xfree(text);
 		return rc;
 	}
-	if (job && node && tasks && job / node > tasks)
-		return error_set(err, ESLURM_INVALID_TASK_COUNT, "%s", error_text(ESLURM_INVALID_TASK_COUNT));
 	if (job && d->has_min_nodes && job < d->min_nodes)
 		return refuse_gres(o, err, "Failed to validate job spec, --gpus < -N");
 	if ((jobopt_is_set(o, JO_gpus_per_task) || jobopt_is_set(o, JO_tres_per_task)) && d->tres_per_task && *d->tres_per_task && !d->has_num_tasks && !job && !o->jobid &&

@@ -396,6 +396,22 @@ static bool asks_for_gpus(const Pb__JobDesc *d)
 	return false;
 }
 
+/* "gres/gpu:h100:2,gres/gpu:1" is 3 */
+static uint64_t gpus_asked(const char *text)
+{
+	uint64_t sum = 0;
+	for (const char *s = text; s && *s;) {
+		size_t k = strcspn(s, ","), n = k;
+		if (!strncmp(s, "gres/gpu", 8)) {
+			while (n && s[n - 1] != ':')
+				n--;
+			sum += n ? strtoull(s + n, NULL, 10) : 1;
+		}
+		s += k + (s[k] == ',');
+	}
+	return sum;
+}
+
 /* Counts that contradict each other. */
 static int check_counts(const Pb__JobDesc *d, struct error *err)
 {
@@ -403,6 +419,9 @@ static int check_counts(const Pb__JobDesc *d, struct error *err)
 		return error_set(err, ESLURM_INVALID_NODE_COUNT, "a job of 0 nodes is not possible");
 	if (d->has_min_nodes && d->has_max_nodes && d->max_nodes && d->min_nodes > d->max_nodes)
 		return error_set(err, ESLURM_INVALID_NODE_COUNT, "the maximum of %u nodes is below the minimum of %u", d->max_nodes, d->min_nodes);
+	uint64_t in_all = gpus_asked(d->tres_per_job), each = gpus_asked(d->tres_per_node);
+	if (in_all && each && d->has_num_tasks && d->num_tasks && in_all / each > d->num_tasks)
+		return error_set(err, ESLURM_INVALID_TASK_COUNT, "%llu GPUs, %llu on each node, need more nodes than there are tasks (%u)", (unsigned long long)in_all, (unsigned long long)each, d->num_tasks);
 	if (asks_for_gpus(d))
 		return 0;
 	if (d->cpus_per_tres && *d->cpus_per_tres)
