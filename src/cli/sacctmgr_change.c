@@ -513,6 +513,7 @@ static bool any_setting(const struct sacctmgr *s)
 	return false;
 }
 
+static bool only_raw(const struct sacctmgr *s);
 static int modify_qos(struct sacctmgr *s)
 {
 	const char *list = named(s, "Names", 1, true);
@@ -534,7 +535,7 @@ static int modify_qos(struct sacctmgr *s)
 	}
 	if (!s->changes)
 		printf("  Nothing modified\n");
-	else
+	else if (!only_raw(s))
 		printf(" Modified qos...\n%s", told.data);
 	str_fini(&told);
 	return s->changes ? commit(s, "modifying QOS") : 1;
@@ -621,6 +622,20 @@ static int modify_one(struct sacctmgr *s, const struct pair *p)
 	return kind;
 }
 
+/* rawusage=0 alone: the reference says where it is reset, and not what. */
+static bool only_raw(const struct sacctmgr *s)
+{
+	bool raw = false, more = false;
+	for (size_t i = 0; i < s->pairs; i++) {
+		bool is = !s->pair[i].where && s->pair[i].key && word_is(s->pair[i].key, "RawUsage", 4);
+		raw = raw || is;
+		more = more || (!is && !s->pair[i].where);
+	}
+	if (raw && !named(s, "Clusters", 1, false))
+		printf("No cluster specified, resetting on local cluster %s\n", cluster_own(s));
+	return raw && !more;
+}
+
 static void tell_modified(const struct sacctmgr *s, int kind)
 {
 	struct str told = STR_INIT;
@@ -659,7 +674,8 @@ static int modify_assocs(struct sacctmgr *s)
 		printf(" Modified %s associations...\n  Nothing modified\n", s->entity == E_USER ? "user" : "account");
 		return 1;
 	}
-	tell_modified(s, kind);
+	if (!only_raw(s))
+		tell_modified(s, kind);
 	return commit(s, s->entity == E_USER ? "modifying users" : "modifying accounts");
 }
 

@@ -201,10 +201,31 @@ static int set_preempt_mode(Pb__QosRecord *q, const struct pair *p)
 	return 0;
 }
 
-static int not_yet(const char *what)
+/* A negative one: none. */
+static int set_double(const char *key, const char *text, protobuf_c_boolean *has, double *ret)
 {
-	log_error("%s is not supported yet", what);
-	return -ENOTSUP;
+	char *end;
+	double v = strtod(text, &end);
+	if (end == text || *end || v != v || v > 1e15) {
+		log_error("%s value (%s) is not a valid number", key, text);
+		return -ERANGE;
+	}
+	*has = v >= 0;
+	*ret = *has ? v : 0;
+	return 0;
+}
+
+/* slurmctld forgets what was used when the number changes. */
+static int set_raw(const char *text, protobuf_c_boolean *has, uint64_t *ret)
+{
+	char *end;
+	if (strtod(text, &end) != 0 || end == text || *end) {
+		log_error("Raw usage can only be set to 0 (zero)");
+		return -EINVAL;
+	}
+	*has = true;
+	*ret += 1;
+	return 0;
 }
 
 /* A plain number is minutes here. */
@@ -233,8 +254,14 @@ bool set_qos(struct sacctmgr *s, Pb__QosRecord *q, const struct pair *p, int *rc
 		*rc = set_preempt(s, q, p);
 	else if (word_is(k, "Priority", 3))
 		*rc = set_number("Priority", v, &q->has_priority, &q->priority);
-	else if (word_is(k, "UsageFactor", 6) || word_is(k, "UsageThreshold", 6) || word_is(k, "LimitFactor", 6))
-		*rc = not_yet(k);
+	else if (word_is(k, "UsageFactor", 6))
+		*rc = set_double("UsageFactor", v, &q->has_usage_factor, &q->usage_factor);
+	else if (word_is(k, "UsageThreshold", 6))
+		*rc = set_double("UsageThreshold", v, &q->has_usage_threshold, &q->usage_threshold);
+	else if (word_is(k, "LimitFactor", 6))
+		*rc = set_double("LimitFactor", v, &q->has_limit_factor, &q->limit_factor);
+	else if (word_is(k, "RawUsage", 4))
+		*rc = set_raw(v, &q->has_raw_reset, &q->raw_reset);
 	else {
 		bool known = set_one_limit(&l, p, true, rc);
 		q->limit = l.at;
@@ -263,6 +290,8 @@ bool set_assoc(struct sacctmgr *s, Pb__AssocRecord *m, const struct pair *p, int
 		*rc = set_shares(m, v);
 	else if (word_is(k, "Priority", 3))
 		*rc = set_number("Priority", v, &m->has_priority, &m->priority);
+	else if (word_is(k, "RawUsage", 4))
+		*rc = set_raw(v, &m->has_raw_reset, &m->raw_reset);
 	else if (word_is(k, "QOSLevel", 1)) {
 		const Pb__AssocRecord *from = m;
 		while (from && !from->n_qos && p->op != OP_SET) /* added to what it has from above */

@@ -134,6 +134,16 @@ static void get_preempt(const struct sacctmgr *s, const struct row *r, const str
 static void get_preempt_mode(const struct sacctmgr *s, const struct row *r, const struct column *c, struct str *out) { str_add(out, r->q->preempt_mode ? r->q->preempt_mode : "cluster"); }
 static void get_flags(const struct sacctmgr *s, const struct row *r, const struct column *c, struct str *out) { qos_flags_print(r->q->flags, out); }
 static void get_factor(const struct sacctmgr *s, const struct row *r, const struct column *c, struct str *out) { str_addf(out, "%f", r->q->has_usage_factor ? r->q->usage_factor : 1.0); }
+static void get_limit_factor(const struct sacctmgr *s, const struct row *r, const struct column *c, struct str *out)
+{
+	if (r->q->has_limit_factor)
+		str_addf(out, "%f", r->q->limit_factor);
+}
+static void get_threshold(const struct sacctmgr *s, const struct row *r, const struct column *c, struct str *out)
+{
+	if (r->q->has_usage_threshold)
+		str_addf(out, "%f", r->q->usage_threshold);
+}
 static void get_nothing(const struct sacctmgr *s, const struct row *r, const struct column *c, struct str *out) { }
 
 #define LIM(key, head, least, width, of, kind) { key, head, least, width, of, get_limit, LIMIT_##kind, NULL }
@@ -163,7 +173,7 @@ static const struct column columns[] = {
 	{ "Name", "Name", 1, 10, Q, get_name, 0, NULL }, { "Organization", "Org", 1, 20, OF(E_ACCOUNT), get_org, 0, NULL }, { "ParentName", "ParentName", 4, 10, AU, get_parent, 0, NULL },
 	{ "Partition", "Partition", 4, 10, AU, get_partition, 0, NULL }, { "PreemptMode", "PreemptMode", 8, 11, Q, get_preempt_mode, 0, NULL }, { "PreemptExemptTime", "PreemptExemptTime", 8, 19, Q, get_exempt, 0, NULL },
 	{ "Preempt", "Preempt", 3, 10, Q, get_preempt, 0, NULL }, { "Priority", "Priority", 3, 10, AU | Q, get_priority, 0, NULL }, { "QOSLevel", "QOS", 1, 20, AU | K, get_qos, 0, NULL },
-	{ "UsageThreshold", "UsageThres", 6, 10, Q, get_nothing, 0, NULL }, { "UsageFactor", "UsageFactor", 6, 11, Q, get_factor, 0, NULL }, { "LimitFactor", "LimitFactor", 6, 11, Q, get_nothing, 0, NULL },
+	{ "UsageThreshold", "UsageThres", 6, 10, Q, get_threshold, 0, NULL }, { "UsageFactor", "UsageFactor", 6, 11, Q, get_factor, 0, NULL }, { "LimitFactor", "LimitFactor", 6, 11, Q, get_limit_factor, 0, NULL },
 	{ "User", "User", 1, 10, AU, get_user, 0, NULL }, { "Name", "User", 1, 10, OF(E_USER), get_user, 0, NULL }, { "Name", "Account", 1, 10, OF(E_ACCOUNT), get_account, 0, NULL },
 };
 #undef Q

@@ -120,7 +120,16 @@ int acct_submit(struct core *c, const struct core_caller *by, Pb__JobDesc *d, st
 			return error_set(err, ESLURM_INVALID_QOS, "the association may use no QOS");
 		d->qos = arena_strdup(a, name);
 	}
+	if (acct_qos_flags(c, d->qos) & QOSF_REQ_RESV && !(d->reservation && d->reservation[0]))
+		return error_set(err, ESLURM_INVALID_QOS, "QOS %s takes only jobs that name a reservation (RequiresReservation)", d->qos);
 	return 0;
+}
+
+/* EnforceUsageThreshold: its association's fair share is too low yet. */
+static bool below_threshold(const struct core *c, const struct core_job *j)
+{
+	const Pb__QosRecord *m = j->qos && c->params.enforce & ENFORCE_LIMITS ? j->qos->m : NULL;
+	return m && j->assoc && m->flags & QOSF_USAGE_THRESHOLD && m->has_usage_threshold && j->assoc->factor < m->usage_threshold;
 }
 
 uint32_t acct_wait(const struct core *c, const struct core_job *j)
@@ -131,7 +140,7 @@ uint32_t acct_wait(const struct core *c, const struct core_job *j)
 		return REASON_INVALID_ACCOUNT;
 	if ((c->params.enforce & ENFORCE_QOS) && (!j->qos || !qos_allowed(j->assoc, j->qos->m->name)))
 		return REASON_INVALID_QOS;
-	return REASON_NONE;
+	return below_threshold(c, j) ? REASON_QOS_USAGE_THRESHOLD : REASON_NONE;
 }
 
 uint32_t acct_qos_flags(struct core *c, const char *qos)
@@ -142,15 +151,19 @@ uint32_t acct_qos_flags(struct core *c, const char *qos)
 
 double acct_qos_factor(const struct core *c, const struct core_job *j)
 {
-	return c->acct && j->qos && c->acct->priority_most ? (double)j->qos->m->priority / c->acct->priority_most : 0;
+	double most = c->params.prio_flags & PRIO_NO_NORMAL_QOS ? 1 : c->acct ? c->acct->priority_most : 0;
+	return c->acct && j->qos && most > 0 ? j->qos->m->priority / most : 0;
 }
+
+double acct_fair_factor(const struct core_job *j) { return j->assoc ? j->assoc->factor : 0; }
 
 double acct_assoc_factor(const struct core *c, const struct core_job *j)
 {
 	const struct acct_assoc *s = j->assoc;
 	while (s && !s->m->has_priority)
 		s = s->parent;
-	return c->acct && s && c->acct->assoc_most ? (double)s->m->priority / c->acct->assoc_most : 0;
+	double most = c->params.prio_flags & PRIO_NO_NORMAL_ASSOC ? 1 : c->acct ? c->acct->assoc_most : 0;
+	return c->acct && s && most > 0 ? s->m->priority / most : 0;
 }
 
 bool acct_preempts(const struct core_job *by, const struct core_job *victim)
@@ -203,19 +216,39 @@ void acct_free(struct acct *a)
 	free(a);
 }
 
+static void tres_one(struct core *c, struct acct *a, const char *name)
+{
+	uint32_t k = 0, id = atom_get(c, name);
+	while (id && k < a->tres_n && a->tres[k] != id)
+		k++;
+	if (!id || k < a->tres_n)
+		return;
+	if (a->tres_n == ACCT_TRES_MAX)
+		fx_log(c, LOG_L_ERROR, "more than %d kinds of resources are to be counted: limits on %s are not kept", ACCT_TRES_MAX, name);
+	else
+		a->tres[a->tres_n++] = id;
+}
+
+/* Use is kept of these whether there are limits on them or not. */
+static void tres_begin(struct core *c, struct acct *a)
+{
+	char *copy = xstrdup(c->params.tres_extra ? c->params.tres_extra : ""), *at = copy, *w;
+	tres_one(c, a, "cpu");
+	tres_one(c, a, "mem");
+	tres_one(c, a, "node");
+	tres_one(c, a, "billing");
+	while ((w = str_next(&at, ",")))
+		if (str_starts(w, "gres/") || str_starts(w, "license/"))
+			tres_one(c, a, w);
+	free(copy);
+}
+
 static void tres_note(struct core *c, struct acct *a, Pb__Limit *const *limit, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		uint32_t k = 0, id = atom_get(c, limit[i]->tres);
 		a->limited = true;
-		while (id && k < a->tres_n && a->tres[k] != id)
-			k++;
-		if (!id || k < a->tres_n)
-			continue;
-		if (a->tres_n == ACCT_TRES_MAX)
-			fx_log(c, LOG_L_ERROR, "limits name more than %d kinds of resources: those on %s are not kept", ACCT_TRES_MAX, limit[i]->tres);
-		else
-			a->tres[a->tres_n++] = id;
+		a->node_limits = a->node_limits || str_eq(limit[i]->tres, "node");
+		tres_one(c, a, limit[i]->tres);
 	}
 }
 
@@ -285,6 +318,8 @@ static struct acct *acct_make(struct core *c, const Pb__AcctSnapshot *m)
 	struct acct *a = xcalloc(1, sizeof *a);
 	struct acct_assoc *s, *tmp;
 	a->m = (Pb__AcctSnapshot *)message_copy(&m->base);
+	a->base = now_sec(c);
+	tres_begin(c, a);
 	for (size_t i = 0; i < a->m->n_qos; i++)
 		qos_add(c, a, a->m->qos[i]);
 	preempt_cut_circles(c, a);
@@ -298,6 +333,23 @@ static struct acct *acct_make(struct core *c, const Pb__AcctSnapshot *m)
 	}
 	a->limited = a->limited && (c->params.enforce & ENFORCE_LIMITS);
 	return a;
+}
+
+/* Who is below whom, in the order of the records. */
+static void tree_make(struct core *c, struct acct *a)
+{
+	for (size_t i = a->m->n_assoc; i-- > 0;) {
+		const Pb__AssocRecord *m = a->m->assoc[i];
+		struct acct_assoc *s = assoc_of(a, lower_atom(c, m->account), atom_get(c, m->user), atom_get(c, m->partition));
+		if (!s || s->m != m)
+			continue;
+		a->users += s->key.user != 0;
+		if (s->parent) {
+			s->next = s->parent->child;
+			s->parent->child = s;
+		} else if (str_eq(m->account, "root") && !s->key.user)
+			a->root = s;
+	}
 }
 
 /* A circle of parents would never end. */
@@ -342,6 +394,8 @@ static void jobs_rebind(struct core *c)
 void acct_reload(struct core *c, const Pb__AcctSnapshot *m)
 {
 	struct acct *old = c->acct;
+	if (old)
+		usage_settle(c);
 	acct_unpark_all(c);
 	for (uint64_t cur = 0; old;) {
 		struct core_job *j = (struct core_job *)core_job_next(c, &cur);
@@ -351,9 +405,13 @@ void acct_reload(struct core *c, const Pb__AcctSnapshot *m)
 	}
 	c->acct = acct_make(c, m ? m : old->m);
 	cut_circles(c->acct);
+	tree_make(c, c->acct);
+	usage_carry(c, old);
+	fairshare_set(c);
 	acct_look_parts(c);
 	jobs_rebind(c);
 	acct_free(old);
+	usage_begin(c);
 	if (!c->restoring)
 		jobs_follow(c);
 }

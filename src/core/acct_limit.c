@@ -13,7 +13,7 @@ static const struct { uint32_t assoc, qos; } first_reason[] = {
 
 /* --- what it takes -------------------------------------------------------------------------------- */
 
-static uint64_t of_sum(const struct tres_sum *t, const char *name)
+uint64_t acct_of_sum(const struct tres_sum *t, const char *name)
 {
 	uint64_t n = 0;
 	if (!strcmp(name, "cpu"))
@@ -34,7 +34,7 @@ static uint64_t of_sum(const struct tres_sum *t, const char *name)
 	return n;
 }
 
-static uint64_t of_licenses(const struct core *c, const struct shape *s, const char *name)
+uint64_t acct_licenses(const struct core *c, const struct shape *s, const char *name)
 {
 	for (uint32_t i = 0; i < s->lic.n; i++)
 		if (!strcmp(atom_text(c, s->lic.w[i].name), name) && (!s->lic.any || !i))
@@ -43,23 +43,25 @@ static uint64_t of_licenses(const struct core *c, const struct shape *s, const c
 }
 
 /* Adds what a job takes: of its allocation, or (a NULL) the least its request can come to. */
-static void want_add(const struct core *c, const struct core_job *j, const struct alloc *a, struct acct_want *w)
+static void want_add(const struct core *c, const struct core_job *j, const struct core_part *p, const struct alloc *a, struct acct_want *w)
 {
 	struct tres_sum all, one;
 	tres_sum(c, j->shape, a, UINT32_MAX, &all);
+	billing_set(c, p, j->shape, &all);
 	w->jobs++;
 	w->alloc = a;
+	w->billing += all.billing;
 	w->minutes = j->time_min > w->minutes ? j->time_min : w->minutes;
 	for (uint32_t i = 0; i < c->acct->tres_n; i++) {
 		const char *name = atom_text(c, c->acct->tres[i]);
-		w->tres[i] += str_starts(name, "license/") ? of_licenses(c, j->shape, name + 8) : of_sum(&all, name);
+		w->tres[i] += str_starts(name, "license/") ? acct_licenses(c, j->shape, name + 8) : acct_of_sum(&all, name);
 		if (!a && j->shape->min_nodes == j->shape->max_nodes)
 			w->node[i] = (w->tres[i] + j->shape->min_nodes - 1) / j->shape->min_nodes;
 	}
-	for (uint32_t k = 0; a && k < a->n; k++) {
+	for (uint32_t k = 0; a && c->acct->limited && k < a->n; k++) {
 		tres_sum(c, j->shape, a, k, &one);
 		for (uint32_t i = 0; i < c->acct->tres_n; i++) {
-			uint64_t n = of_sum(&one, atom_text(c, c->acct->tres[i]));
+			uint64_t n = acct_of_sum(&one, atom_text(c, c->acct->tres[i]));
 			w->node[i] = n > w->node[i] ? n : w->node[i];
 		}
 	}
@@ -99,7 +101,7 @@ static uint32_t qos_limits(const struct acct_qos *q, const struct core_job *j, s
 	for (size_t i = 0; q && i < q->m->n_limit && n < ACCT_LIMITS_MAX; i++) {
 		const struct limit_row *row = limit_row(q->m->limit[i]->kind);
 		if (row && row->works && !said(ret, before, q->m->limit[i]))
-			ret[n++] = (struct acct_limit){ q->m->limit[i], row, tally_of(q, j, row->scope), q, NULL };
+			ret[n++] = (struct acct_limit){ q->m->limit[i], row, tally_of(q, j, row->scope), q, NULL, 0 };
 	}
 	return n;
 }
@@ -121,14 +123,14 @@ uint32_t acct_limits(const struct core *c, const struct core_job *j, const struc
 			if (!row || !row->works || (row->scope != LIMIT_PER_GROUP && said(ret + own, level - own, s->m->limit[i])))
 				continue; /* Max: whoever is nearer says it */
 			const struct acct_assoc *of = row->scope == LIMIT_PER_GROUP ? s : j->assoc;
-			ret[n++] = (struct acct_limit){ s->m->limit[i], row, &of->all, NULL, s };
+			ret[n++] = (struct acct_limit){ s->m->limit[i], row, &of->all, NULL, s, row->what == LIMIT_OF_TRES && j->qos ? j->qos->m->limit_factor : 0 };
 		}
 	}
 	(void)c;
 	return n;
 }
 
-static uint32_t tres_at(const struct core *c, const char *name)
+uint32_t acct_tres_at(const struct core *c, const char *name)
 {
 	uint32_t id = atom_find(c, name), i = 0;
 	while (i < c->acct->tres_n && c->acct->tres[i] != id)
@@ -157,13 +159,38 @@ static uint64_t nodes_more(const struct acct_tally *t, const struct acct_want *w
 	return n;
 }
 
+int64_t acct_run_seconds(const struct core *c, const struct acct_tally *t, uint32_t i)
+{
+	int64_t left = t->until[i] - (int64_t)t->tres[i] * ((int64_t)now_sec(c) - c->acct->base);
+	return left > 0 ? left : 0;
+}
+
+static const struct acct_used *used_of(const struct acct_limit *l) { return l->qos ? &l->qos->used : &l->assoc->used; }
+
+static uint64_t minutes_of(const struct acct_want *w, uint32_t i) { return w->tres[i] && w->minutes == TIME_INFINITE ? UINT64_MAX / 4 : w->tres[i] * w->minutes; }
+
+/* GrpTRESMins: something is left of it, or (safe) all that it and what runs may yet use. */
+static bool minutes_in_the_way(const struct core *c, const struct acct_limit *l, const struct acct_want *w, uint32_t i, struct acct_hit *ret)
+{
+	uint64_t used = (uint64_t)(used_of(l)->tres[i] / 60), bound = l->m->value;
+	bool safe = c->params.enforce & ENFORCE_SAFE;
+	ret->used = used + (safe ? (uint64_t)acct_run_seconds(c, l->t, i) / 60 : 0);
+	ret->want = safe ? minutes_of(w, i) : 0;
+	if (w->safe_factor > 0)
+		ret->want = (uint64_t)((double)ret->want * w->safe_factor);
+	ret->alone = ret->want > bound;
+	return used >= bound || ret->used + ret->want > bound;
+}
+
+uint64_t acct_limit_bound(const struct acct_limit *l) { return l->times > 0 ? (uint64_t)((double)l->m->value * l->times) : l->m->value; }
+
 /* Does it hold back a job that wants this much? Submit limits are submit's. */
 static bool in_the_way(const struct core *c, const struct acct_limit *l, const struct acct_want *w, struct acct_hit *ret)
 {
-	uint32_t i = l->m->tres ? tres_at(c, l->m->tres) : 0;
-	uint64_t bound = l->m->value;
+	uint32_t i = l->m->tres ? acct_tres_at(c, l->m->tres) : 0;
+	uint64_t bound = acct_limit_bound(l);
 	bool shared = l->row->scope == LIMIT_PER_GROUP || l->row->scope == LIMIT_PER_USER || l->row->scope == LIMIT_PER_ACCOUNT;
-	if (l->m->tres ? i == c->acct->tres_n : l->row->what == LIMIT_OF_TRES || l->row->what == LIMIT_OF_RUNMINS)
+	if (l->m->tres ? i == c->acct->tres_n : l->row->what == LIMIT_OF_TRES || l->row->what == LIMIT_OF_RUNMINS || l->row->what == LIMIT_OF_MINS)
 		return false; /* of a resource that is not counted, or of none */
 	*ret = (struct acct_hit){ .by = *l, .reason = reason_of(l) };
 	switch (l->row->what) {
@@ -176,8 +203,18 @@ static bool in_the_way(const struct core *c, const struct acct_limit *l, const s
 			return ret->used + ret->want > bound;
 		}
 		ret->used = shared ? l->t->tres[i] : 0; ret->want = l->row->scope == LIMIT_PER_NODE ? w->node[i] : w->tres[i]; break;
-	case LIMIT_OF_RUNMINS: ret->want = w->tres[i] && w->minutes == TIME_INFINITE ? UINT64_MAX / 2 : w->tres[i] * w->minutes; break;
-	case LIMIT_OF_WALL: ret->want = w->minutes; break;
+	case LIMIT_OF_RUNMINS:
+		ret->used = shared ? (uint64_t)acct_run_seconds(c, l->t, i) / 60 : 0;
+		ret->want = minutes_of(w, i);
+		break;
+	case LIMIT_OF_MINS: return minutes_in_the_way(c, l, w, i, ret);
+	case LIMIT_OF_WALL:
+		if (shared) {
+			ret->used = (uint64_t)(used_of(l)->wall / 60);
+			return ret->used >= bound;
+		}
+		ret->want = w->minutes;
+		break;
 	default: return false;
 	}
 	ret->alone = ret->want > bound;
@@ -187,14 +224,15 @@ static bool in_the_way(const struct core *c, const struct acct_limit *l, const s
 }
 
 /* All components of a heterogeneous job that have the same association and QOS are one request. */
-static void want_of(const struct core *c, const struct core_job *j, const struct alloc *a, struct acct_want *w)
+static void want_of(const struct core *c, const struct core_job *j, const struct core_part *p, const struct alloc *a, struct acct_want *w)
 {
-	*w = (struct acct_want){ .jobs = 0 };
-	want_add(c, j, a, w);
+	p = p ? p : j->shape->part_n ? j->shape->part[0] : NULL;
+	*w = (struct acct_want){ .safe_factor = j->qos && j->qos->m->flags & QOSF_USAGE_SAFE && j->qos->m->has_usage_factor ? j->qos->m->usage_factor : 0 };
+	want_add(c, j, p, a, w);
 	for (uint32_t i = 0; j->het && i < j->het->n; i++) {
 		const struct core_job *m = het_job(c, j->het, i);
 		if (m && m != j && m->assoc == j->assoc && m->qos == j->qos && m->state == PB__JOB_STATE__PENDING)
-			want_add(c, m, a ? j->het->alloc[i] : NULL, w);
+			want_add(c, m, a ? j->het->part[i] : m->shape->part[0], a ? j->het->alloc[i] : NULL, w);
 	}
 }
 
@@ -205,7 +243,7 @@ static bool stops_one(const struct core *c, const struct core_job *j, const stru
 	uint32_t n = acct_limits(c, j, p, l);
 	if (!n)
 		return false;
-	want_of(c, j, a, &w);
+	want_of(c, j, p, a, &w);
 	for (uint32_t i = 0; i < n; i++)
 		if (in_the_way(c, &l[i], &w, ret))
 			return true;
@@ -244,7 +282,7 @@ uint32_t acct_why(const struct core *c, const struct core_job *j, struct acct_hi
 	if (!c->acct || !c->acct->limited)
 		return 0;
 	n = acct_limits(c, j, only_part(j), l);
-	want_of(c, j, NULL, &w);
+	want_of(c, j, NULL, NULL, &w);
 	for (uint32_t i = 0; i < n && k < max; i++)
 		k += in_the_way(c, &l[i], &w, &ret[k]);
 	return k;
@@ -293,7 +331,7 @@ int acct_submit_limits(const struct core *c, const struct core_job *j, struct er
 		return 0;
 	uint32_t n = acct_limits(c, j, only_part(j), l);
 	bool deny = j->qos && j->qos->m->flags & QOSF_DENY_LIMIT;
-	want_of(c, j, NULL, &w);
+	want_of(c, j, NULL, NULL, &w);
 	for (uint32_t i = 0; i < n; i++) {
 		bool over = l[i].row->what == LIMIT_OF_SUBMIT && submitted(c, &l[i], j) > l[i].m->value;
 		if (over || (deny && in_the_way(c, &l[i], &w, &hit) && hit.alone))
@@ -341,6 +379,7 @@ static void tally(const struct core *c, struct acct_tally *t, const struct acct_
 	for (uint32_t i = 0; i < c->acct->tres_n; i++) {
 		assert(by > 0 || t->tres[i] >= w->tres[i]);
 		t->tres[i] += by > 0 ? w->tres[i] : -w->tres[i];
+		t->until[i] += by * (int64_t)w->tres[i] * k->until;
 	}
 }
 
@@ -377,13 +416,14 @@ static void tally_all(const struct core *c, const struct acct_counted *k, int by
 
 void acct_count(struct core *c, struct core_job *j)
 {
-	if (!c->acct || !c->acct->limited || !j->alloc || (j->state != PB__JOB_STATE__RUNNING && j->state != PB__JOB_STATE__SUSPENDED) || job_x(j)->counted)
+	if (!c->acct || !j->alloc || (j->state != PB__JOB_STATE__RUNNING && j->state != PB__JOB_STATE__SUSPENDED) || job_x(j)->counted)
 		return;
 	struct acct_counted *k = xcalloc(1, sizeof *k);
 	*k = (struct acct_counted){ .assoc = j->assoc, .qos = j->qos, .part_qos = j->part < c->part_n ? c->part[j->part]->qos : NULL, .user = j->user,
-		.account = j->assoc ? j->assoc->key.account : 0 };
-	want_add(c, j, j->alloc, &k->w);
-	if (tres_at(c, "node") < c->acct->tres_n) {
+		.account = j->assoc ? j->assoc->key.account : 0, .from = now_sec(c), .suspended = j->susp_total + (j->state == PB__JOB_STATE__SUSPENDED ? now_sec(c) - j->suspend : 0) };
+	k->until = (int64_t)j->start + j->susp_total + (j->time_min == TIME_INFINITE ? ONE_YEAR_SEC : 60ll * j->time_min) - c->acct->base;
+	want_add(c, j, j->part < c->part_n ? c->part[j->part] : NULL, j->alloc, &k->w);
+	if (c->acct->node_limits) {
 		k->on = xmalloc((j->alloc->n + 1) * sizeof *k->on);
 		for (uint32_t i = 0; i < j->alloc->n; i++)
 			k->on[k->on_n++] = j->alloc->on[i].node;
@@ -404,6 +444,7 @@ void acct_uncount(struct core *c, struct core_job *j)
 	struct acct_counted *k = j->x ? j->x->counted : NULL;
 	if (!k)
 		return;
+	usage_job(c, j, k);
 	tally_all(c, k, -1);
 	acct_counted_free(k);
 	j->x->counted = NULL;
@@ -477,7 +518,7 @@ static void check_counted(const struct core *c, const struct acct_limit *l)
 {
 	uint64_t jobs = 0, tres = 0;
 	struct bitset *on = bitset_create(c->node_n);
-	uint32_t at = l->m->tres ? tres_at(c, l->m->tres) : 0;
+	uint32_t at = l->m->tres ? acct_tres_at(c, l->m->tres) : 0;
 	for (uint64_t cur = 0;;) {
 		const struct core_job *j = core_job_next(c, &cur);
 		if (!j)

@@ -298,6 +298,7 @@ void parts_free(struct core *c)
 		pb__partition_record__free_unpacked(c->part[i]->rec, NULL);
 		bitset_destroy(c->part[i]->nodes);
 		free(c->part[i]->tres);
+		free(c->part[i]->bill);
 		free(c->part[i]);
 	}
 	xfree(c->part);

@@ -90,6 +90,8 @@ void core_destroy(struct core *c)
 	parts_free(c);
 	topologies_free(c);
 	acct_free(c->acct);
+	if (c->usage.kept)
+		pb__acct_usage__free_unpacked(c->usage.kept, NULL);
 	params_free(&c->params);
 	struct bitset *set[] = { c->up, c->roomy, c->idle, c->promised, c->scratch, c->scratch2, c->gained };
 	for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
@@ -148,6 +150,7 @@ static void timer_event(struct core *c, const struct core_event *ev)
 		case TIMER_STEP_WAIT: step_waits_timer(c); break;
 		case TIMER_RESV: resv_tick(c); break;
 		case TIMER_GANG: gang_tick(c); break;
+		case TIMER_USAGE: usage_tick(c); break;
 		}
 	}
 	(void)ev;
@@ -186,6 +189,7 @@ static const event_fn event_table[] = {
 	[EV_RESV] = resv_update,
 	[EV_SCRIPT_DONE] = configure_script_done,
 	[EV_ACCT] = acct_event,
+	[EV_RESTORE_USAGE] = usage_restore,
 	[EV_PLAN] = plan_event,
 };
 
@@ -198,7 +202,7 @@ void core_step(struct core *c, const struct core_event *ev, struct effects *fx)
 	c->fx = fx;
 	c->ended = ev->ended;
 	c->ended_n = ev->ended_n;
-	c->restoring = ev->type == EV_RESTORE_JOB || ev->type == EV_RESTORE_NODE || ev->type == EV_RESTORE_RESV;
+	c->restoring = ev->type == EV_RESTORE_JOB || ev->type == EV_RESTORE_NODE || ev->type == EV_RESTORE_RESV || ev->type == EV_RESTORE_USAGE;
 	event_table[ev->type](c, ev);
 	if (!c->restoring && c->resv_look)
 		resv_settle(c);

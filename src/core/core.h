@@ -26,7 +26,9 @@ struct core;
 
 enum core_bf_order { BF_ORDER_QUEUE, BF_ORDER_SHORTEST, BF_ORDER_PREDICTED };
 /* PriorityFlags */
-enum { PRIO_ACCRUE_ALWAYS = 1, PRIO_CALCULATE_RUNNING = 2, PRIO_NO_NORMAL_PART = 4, PRIO_NO_NORMAL_TRES = 8, PRIO_SMALL_RELATIVE_TO_TIME = 16 };
+enum { PRIO_ACCRUE_ALWAYS = 1, PRIO_CALCULATE_RUNNING = 2, PRIO_NO_NORMAL_PART = 4, PRIO_NO_NORMAL_TRES = 8, PRIO_SMALL_RELATIVE_TO_TIME = 16, PRIO_NO_FAIR_TREE = 32, PRIO_MAX_TRES = 64, PRIO_MAX_TRES_GRES = 128,
+	PRIO_NO_NORMAL_ASSOC = 256, PRIO_NO_NORMAL_QOS = 512 };
+enum { RESET_NONE, RESET_NOW, RESET_DAILY, RESET_WEEKLY, RESET_MONTHLY, RESET_QUARTERLY, RESET_YEARLY };
 /* AccountingStorageEnforce */
 enum { ENFORCE_ASSOC = 1, ENFORCE_LIMITS = 2, ENFORCE_QOS = 4, ENFORCE_SAFE = 8 };
 enum preempt_mode { PREEMPT_OFF, PREEMPT_CANCEL, PREEMPT_REQUEUE, PREEMPT_SUSPEND };
@@ -104,6 +106,9 @@ struct core_params {
 	uint32_t max_switch_wait_sec;     /* max_switch_wait */
 	bool topo_optional, dragonfly;    /* TopologyParam */
 	uint32_t enforce;                 /* ENFORCE_ */
+	uint32_t decay_half_sec;          /* PriorityDecayHalfLife; 0: use does not decay */
+	uint32_t calc_period_sec;         /* PriorityCalcPeriod; 0: five minutes */
+	uint32_t usage_reset;             /* PriorityUsageResetPeriod: RESET_ */
 };
 
 enum core_event_type {
@@ -121,6 +126,7 @@ enum core_event_type {
 	EV_SCRIPT_DONE,     /* what an FX_SCRIPT asked for has ended */
 	EV_STEPS_DRAIN,     /* answered when the job has no step left; given up as EV_STEP_CREATE is */
 	EV_ACCT,            /* accounts and QOS are these now: all of them */
+	EV_RESTORE_USAGE,   /* start-up, before the first EV_ACCT: what FX_PERSIST_USAGE gave last */
 	EV_PLAN,            /* spend `budget` placements on the plan; FX_PLAN_MORE when not done */
 };
 
@@ -168,6 +174,7 @@ struct core_event {
 		struct { uint32_t job_id, restarts; const char *node; int code; const char *detail; bool drain; } launch;
 		struct { uint32_t budget; } plan;
 		const Pb__AcctSnapshot *acct;
+		const Pb__AcctUsage *usage;
 		struct { uint32_t job_id, restarts; bool epilog; int status; } script;     /* status: 0 it went well */
 	};
 };
@@ -196,6 +203,7 @@ enum core_effect_type {
 	FX_PERSIST_RESV,    /* reservation `value` changed: core_resv_by_id, store it */
 	FX_REMOVE_RESV,     /* reservation `value` is gone */
 	FX_LOG,             /* level, text */
+	FX_PERSIST_USAGE,   /* store `msg` (AcctUsage): what accounts and QOS have used */
 	FX_MAIL,            /* job_id, mail_type, text: the subject; to the job's user */
 };
 struct core_effect {
@@ -283,6 +291,8 @@ size_t core_step_records(const struct core *c, uint32_t job_id, Pb__StepRecord *
 bool core_counter(const struct core *c, size_t i, const char **ret_name, int64_t *ret_value);
 /* Pending jobs that could start, one entry a partition, and the weights. uid NULL: all. Freed with pb__prio_list_rsp__free_unpacked(r, NULL). */
 Pb__PrioListRsp *core_priorities(const struct core *c, const uint32_t *uid);
+/* Accounts and QOS with what is used of them; submitted: the jobs there are, too. Freed with pb__acct_state_rsp__free_unpacked(r, NULL). */
+Pb__AcctStateRsp *core_acct_state(const struct core *c, bool submitted);
 /* Licenses in the order of the configuration; false past the end. */
 struct core_license { const char *name; uint32_t total, used, reserved; };
 bool core_license(const struct core *c, size_t i, struct core_license *ret);

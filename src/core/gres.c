@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/state.h"
 #include "model/idset.h"
 
@@ -144,6 +145,7 @@ char *tres_of_request(const struct core *c, const struct shape *s)
 {
 	struct tres_sum t;
 	tres_sum(c, s, NULL, 0, &t);
+	billing_set(c, s->part_n ? s->part[0] : NULL, s, &t);
 	return tres_format(&t, typed(c));
 }
 
@@ -153,6 +155,7 @@ char *tres_of_alloc(const struct core *c, const struct core_job *j)
 	if (!j->alloc)
 		return NULL;
 	tres_sum(c, j->shape, j->alloc, UINT32_MAX, &t);
+	billing_set(c, j->part < c->part_n ? c->part[j->part] : NULL, j->shape, &t);
 	return tres_format(&t, typed(c));
 }
 

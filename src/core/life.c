@@ -316,6 +316,7 @@ void job_requeue(struct core *c, struct core_job *j, bool hold, uint32_t flags, 
 		mail_requeued(c, j);
 	if (active) {
 		steps_and_counters(c, j);
+		usage_persist(c); /* its record will be that of another run */
 		configure_over(c, j);
 	} else {
 		end_list_remove(c, j);
@@ -651,6 +652,16 @@ void life_job_done(struct core *c, const struct core_event *ev)
 
 /* --- cancel, time limits, forgetting ---------------------------------------------------------- */
 
+/* Its limit, or one on what its account may use, is reached. */
+void life_time_out(struct core *c, struct core_job *j, const char *why)
+{
+	struct job_extra *x = job_x(j);
+	xstr_set(&x->why, why);
+	x->end_reason = REASON_TIME_LIMIT;
+	mail_limit_reached(c, j);
+	job_end(c, j, PB__JOB_STATE__TIMEOUT, 0);
+}
+
 void job_cancel(struct core *c, struct core_job *j, uint32_t uid)
 {
 	j->cancelled_by = true;
@@ -703,15 +714,9 @@ void job_timer(struct core *c, struct core_job *j)
 		preempt_finish(c, j);
 		return;
 	}
-	struct job_extra *x = job_x(j);
-	xstr_set(&x->why, "DUE TO TIME LIMIT");
-	if (resv_kill_ms(c, j) <= c->now_ms) {
-		free(x->why);
-		x->why = xasprintf("DUE TO TIME LIMIT\nREASON: Reservation %s, which this job was running under, has ended", x->resv);
-	}
-	x->end_reason = REASON_TIME_LIMIT;
-	mail_limit_reached(c, j);
-	job_end(c, j, PB__JOB_STATE__TIMEOUT, 0);
+	char *why = resv_kill_ms(c, j) <= c->now_ms ? xasprintf("DUE TO TIME LIMIT\nREASON: Reservation %s, which this job was running under, has ended", job_x(j)->resv) : NULL;
+	life_time_out(c, j, why ? why : "DUE TO TIME LIMIT");
+	free(why);
 }
 
 /* MinJobAge=0: none is ever forgotten. */
@@ -722,6 +727,7 @@ void life_purge(struct core *c)
 		return;
 	while (c->end_first && (c->end_first->end + c->params.min_job_age_sec) * 1000ull <= c->now_ms) {
 		struct core_job *j = c->end_first;
+		usage_forget(c, j);
 		het_forget_others(c, j);
 		job_forget(c, j);
 	}
@@ -741,6 +747,7 @@ void life_restored(struct core *c, struct core_job *j)
 		array_running(c, j, 1);
 		license_restore(c, j);
 		acct_count(c, j);
+		usage_job_restored(c, j);
 		if (j->flags & JOBF_CONFIGURING)
 			configure_begin(c, j);
 		else
@@ -751,7 +758,9 @@ void life_restored(struct core *c, struct core_job *j)
 		array_running(c, j, 1);
 		license_restore(c, j);
 		acct_count(c, j);
+		usage_job_restored(c, j);
 	} else if (job_state_is_final(j->state)) {
+		usage_job_restored(c, j);
 		predict_learn(c, j);
 		if (!j->alloc)
 			life_listed(c, j);

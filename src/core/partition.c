@@ -39,6 +39,7 @@ void part_load(struct core *c, struct core_part *p, const Pb__PartitionRecord *r
 	p->topo = topology_find(c, r->topology);
 	p->lln = r->lln;
 	p->qos = acct_qos(c, r->qos);
+	billing_load(c, p, r->tres_billing_weights);
 	p->max_node_cpus = r->has_max_cpus_per_node && r->max_cpus_per_node ? r->max_cpus_per_node : UINT32_MAX;
 	p->max_socket_cpus = r->has_max_cpus_per_socket && r->max_cpus_per_socket ? r->max_cpus_per_socket : UINT32_MAX;
 	share_load(p, r->oversubscribe ? r->oversubscribe : "NO");
@@ -380,6 +381,7 @@ static int part_remove(struct core *c, struct core_part *p, struct error *err)
 	pb__partition_record__free_unpacked(p->rec, NULL);
 	bitset_destroy(p->nodes);
 	free(p->tres);
+	free(p->bill);
 	free(p);
 	memmove(c->part + at, c->part + at + 1, (c->part_n - at - 1) * sizeof *c->part);
 	c->part_n--;

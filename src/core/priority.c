@@ -1,6 +1,7 @@
 /* priority.c - a job's priority, factor by factor
  * priority/multifactor: site + sum of weight x factor - nice. Only age moves with time, and for all alike, so the order of the queue needs the rest alone
- * (queue.c). The fair-share factor is 0 yet. A job in several partitions has a priority in each; the
+ * (queue.c). The fair-share factor moves with
+ * what is used (usage.c, fairshare.c): jobs find their place anew then. A job in several partitions has a priority in each; the
  * queue orders it by the highest. priority/basic: as given at submission, less nice. */
 #include <stdlib.h>
 
@@ -106,6 +107,7 @@ void prio_of(const struct core *c, const struct core_job *j, const struct core_p
 	ret->norm[PRIO_SIZE] = q->weight_job_size ? size_factor(c, j) : 0;
 	ret->norm[PRIO_PART] = q->weight_partition ? part_factor(c, p) : 0;
 	ret->norm[PRIO_QOS] = q->weight_qos ? acct_qos_factor(c, j) : 0;
+	ret->norm[PRIO_FAIR] = q->weight_fair ? acct_fair_factor(j) : 0;
 	ret->norm[PRIO_ASSOC] = q->weight_assoc ? acct_assoc_factor(c, j) : 0;
 	tres_factors(c, j, p, ret);
 	ret->total = (double)j->site - j->nice;

@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/core.h"
+#include "core/usage.h"
 #include "model/hostlist.h"
 #include "model/states.h"
 #include "model/stepid.h"
@@ -139,6 +140,7 @@ struct topo {
 };
 
 /* --- partitions ------------------------------------------------------------------------------ */
+struct prio_tres { uint32_t name; double weight; };  /* atom */
 struct core_part {
 	uint32_t index;
 	Pb__PartitionRecord *rec;
@@ -150,6 +152,8 @@ struct core_part {
 	bool exclusive, user_only, topo_only, lln;
 	const struct topo *topo;    /* its network; NULL: flat */
 	uint32_t max_node_cpus, max_socket_cpus; /* for all its jobs together; UINT32_MAX: any */
+	struct prio_tres *bill;     /* TRESBillingWeights */
+	uint32_t bill_n;
 	char *tres;                 /* what it has, as text; of config_gen tres_gen */
 	uint64_t tres_gen;
 	struct acct_qos *qos;       /* its QOS; NULL: none */
@@ -165,7 +169,6 @@ struct lic_want { uint32_t name, count; };           /* name: atom */
 struct lic_wants { struct lic_want *w; uint32_t n; bool any; }; /* any: one of them is enough */
 struct license { uint32_t name, total, used; };
 enum { PRIO_TRES_MAX = 16 };
-struct prio_tres { uint32_t name; double weight; };  /* atom */
 
 /* feature.c: nodes of which a job's may be: all of `in`, and so many of each `of`, each node counted once. */
 enum { FEATURE_MEMBERS_MAX = 32 };
@@ -413,7 +416,7 @@ struct idem_page { struct idem_page *next; uint32_t used; struct idem at[IDEM_PA
 struct idem_slot { uint32_t hash; struct idem *at; };
 struct idems { struct idem_slot *slot; uint32_t slots, n, done; struct idem_page *first, *last; }; /* slots: a power of two, or 0; done: so many of the first page are gone */
 
-enum timer_kind { TIMER_BEGIN, TIMER_LIMIT, TIMER_NODE, TIMER_STEP, TIMER_PURGE, TIMER_IDEM, TIMER_STEP_WAIT, TIMER_PROMISE, TIMER_RESV, TIMER_GANG, TIMER_ANSWERS };
+enum timer_kind { TIMER_BEGIN, TIMER_LIMIT, TIMER_NODE, TIMER_STEP, TIMER_PURGE, TIMER_IDEM, TIMER_STEP_WAIT, TIMER_PROMISE, TIMER_RESV, TIMER_GANG, TIMER_ANSWERS, TIMER_USAGE };
 struct timer { uint64_t at_ms; uint32_t kind, id, sub; };
 
 enum { JOB_PAGE = 1024, GAINED_LIST = 16 };
@@ -445,6 +448,7 @@ struct core {
 	struct core_part **part;
 	uint32_t part_n;
 	struct acct *acct;          /* accounts and QOS; NULL: none are known */
+	struct core_usage usage;
 	struct resv **resv;         /* reservations, by id */
 	uint32_t resv_n, resv_last_id;
 	uint64_t resv_gen;
@@ -858,6 +862,7 @@ void job_node_clean(struct core *c, struct core_job *j, uint32_t node);
 void job_terminate(struct core *c, struct core_job *j, const struct bitset *only, const char *why, bool timeout);
 void job_requeue(struct core *c, struct core_job *j, bool hold, uint32_t flags, uint32_t delay_sec);
 void job_timer(struct core *c, struct core_job *j);
+void life_time_out(struct core *c, struct core_job *j, const char *why);
 void job_set_limit_timer(struct core *c, struct core_job *j);
 void job_cancel(struct core *c, struct core_job *j, uint32_t uid);
 void job_batch_done(struct core *c, struct core_job *j, uint32_t node, const Pb__NodeEvent *e);

@@ -115,11 +115,30 @@ void accounts_conf_changed(struct ctld *d)
 	ask(d->accounts);
 }
 
+static int usage_restore(struct ctld *d, struct error *err)
+{
+	struct core_event ev = { .type = EV_RESTORE_USAGE };
+	void *data;
+	size_t len;
+	int rc = store_get(d->store, STORE_META, STORE_META_USAGE, &data, &len, err);
+	if (rc)
+		return rc == -ENOENT || d->ignore_errors ? 0 : rc;
+	Pb__AcctUsage *m = pb__acct_usage__unpack(NULL, len, data);
+	free(data);
+	if (!m)
+		return d->ignore_errors ? 0 : error_set(err, EBADMSG, "the usage of accounts in StateSaveLocation cannot be read");
+	ev.usage = m;
+	turn_step(d, &ev);
+	pb__acct_usage__free_unpacked(m, NULL);
+	return 0;
+}
+
 int accounts_restore(struct ctld *d, struct error *err)
 {
 	void *data;
 	size_t len;
-	int rc = store_get(d->store, STORE_META, STORE_META_ACCT, &data, &len, err);
+	int rc = usage_restore(d, err);
+	rc = rc ? rc : store_get(d->store, STORE_META, STORE_META_ACCT, &data, &len, err);
 	if (rc)
 		return rc == -ENOENT || d->ignore_errors ? 0 : rc;
 	Pb__AcctSnapshot *m = pb__acct_snapshot__unpack(NULL, len, data);

@@ -133,13 +133,25 @@ static uint32_t priority_flags(const struct conf *c)
 {
 	static const struct { const char *word; uint32_t flags; } row[] = {
 		{ "ACCRUE_ALWAYS", PRIO_ACCRUE_ALWAYS }, { "CALCULATE_RUNNING", PRIO_CALCULATE_RUNNING }, { "NO_NORMAL_PART", PRIO_NO_NORMAL_PART },
-		{ "NO_NORMAL_TRES", PRIO_NO_NORMAL_TRES }, { "NO_NORMAL_ALL", PRIO_NO_NORMAL_PART | PRIO_NO_NORMAL_TRES },
+		{ "NO_NORMAL_TRES", PRIO_NO_NORMAL_TRES }, { "NO_NORMAL_ALL", PRIO_NO_NORMAL_PART | PRIO_NO_NORMAL_TRES | PRIO_NO_NORMAL_ASSOC | PRIO_NO_NORMAL_QOS },
+		{ "NO_NORMAL_ASSOC", PRIO_NO_NORMAL_ASSOC }, { "NO_NORMAL_QOS", PRIO_NO_NORMAL_QOS }, { "NO_FAIR_TREE", PRIO_NO_FAIR_TREE }, { "MAX_TRES_GRES", PRIO_MAX_TRES_GRES }, { "MAX_TRES", PRIO_MAX_TRES },
 		{ "SMALL_RELATIVE_TO_TIME", PRIO_SMALL_RELATIVE_TO_TIME },
 	};
 	uint32_t flags = 0;
 	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
 		flags |= conf_has(c, CONF_PriorityFlags, row[i].word) ? row[i].flags : 0;
 	return flags;
+}
+
+static void usage_params(const struct conf *c, struct core_params *p)
+{
+	static const char *const period[] = { "NONE", "NOW", "DAILY", "WEEKLY", "MONTHLY", "QUARTERLY", "YEARLY" };
+	const char *reset = conf_str(c, CONF_PriorityUsageResetPeriod);
+	p->decay_half_sec = num_or_0(c, CONF_PriorityDecayHalfLife);
+	p->calc_period_sec = num_or_0(c, CONF_PriorityCalcPeriod) * 60;
+	for (uint32_t i = 0; reset && i < sizeof period / sizeof period[0]; i++)
+		if (str_eq_nocase(reset, period[i]))
+			p->usage_reset = i;
 }
 
 static void prolog_params(const struct conf *c, struct core_params *p)
@@ -227,6 +239,7 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->preempt_qos = conf_str(c, CONF_PreemptType) && str_eq_nocase(conf_str(c, CONF_PreemptType), "preempt/qos");
 	p->preempt = p->preempt_qos || (conf_str(c, CONF_PreemptType) && str_eq_nocase(conf_str(c, CONF_PreemptType), "preempt/partition_prio"));
 	p->enforce = enforce(c);
+	usage_params(c, p);
 	preempt_params(c, p);
 	p->resv_over_run_min = conf_num(c, CONF_ResvOverRun) >= 65533 ? UINT32_MAX : num(c, CONF_ResvOverRun);
 	p->licenses = conf_str(c, CONF_Licenses);

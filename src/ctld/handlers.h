@@ -35,6 +35,7 @@ void rpc_log_set(struct ctld *d, struct wire_req *req);
 void rpc_shutdown(struct ctld *d, struct wire_req *req);
 void rpc_license_list(struct ctld *d, struct wire_req *req);
 void rpc_topology_list(struct ctld *d, struct wire_req *req);
+void rpc_acct_state(struct ctld *d, struct wire_req *req);
 void rpc_prio_list(struct ctld *d, struct wire_req *req);
 void rpc_why(struct ctld *d, struct wire_req *req);
 void rpc_diag(struct ctld *d, struct wire_req *req);

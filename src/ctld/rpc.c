@@ -42,6 +42,7 @@ static const struct handler { rpc_fn fn; bool change; } handlers[] = {
 	[RPC_CONF_FETCH] = { rpc_conf_fetch, false },
 	[RPC_LICENSE_LIST] = { rpc_license_list, false },
 	[RPC_TOPOLOGY_LIST] = { rpc_topology_list, false },
+	[RPC_ACCT_STATE] = { rpc_acct_state, false },
 	[RPC_PRIO_LIST] = { rpc_prio_list, false },
 	[RPC_WHY] = { rpc_why, false },
 	[RPC_NODE_REGISTER] = { rpc_node_register, true },

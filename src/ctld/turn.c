@@ -246,6 +246,14 @@ static void fx_ended(struct turns *t, const struct core_effect *e)
 	turn_after(t->d, waiters_ended, (void *)(uintptr_t)e->job_id);
 }
 
+static void fx_usage(struct turns *t, const struct core_effect *e)
+{
+	size_t len = protobuf_c_message_get_packed_size(e->msg);
+	uint8_t *data = xmalloc(len + 1);
+	protobuf_c_message_pack(e->msg, data);
+	turn_put(t->d, STORE_META, STORE_META_USAGE, data, len);
+}
+
 static void fx_script(struct turns *t, const struct core_effect *e) { site_run(t->d, e); }
 static void fx_mail(struct turns *t, const struct core_effect *e) { mail_add(t->d, e); }
 
@@ -269,7 +277,7 @@ static void (*const effect_fn[])(struct turns *, const struct core_effect *) = {
 	[FX_PERSIST_RESV] = fx_persist_resv, [FX_REMOVE_RESV] = fx_persist_resv, [FX_PERSIST_NEXT_ID] = fx_next_id, [FX_LAUNCH_BATCH] = fx_launch, [FX_ALLOCATED] = fx_allocated, [FX_ENDED] = fx_ended,
 	[FX_SIGNAL] = fx_tell, [FX_TERMINATE] = fx_tell, [FX_SUSPEND] = fx_tell, [FX_NOTIFY] = fx_tell, [FX_MEMORY] = fx_tell, [FX_REBOOT] = fx_tell, [FX_ACCOUNT_JOB] = fx_account,
 	[FX_ACCOUNT_STEP] = fx_account, [FX_TIMER] = fx_timer, [FX_PLAN_MORE] = fx_plan_more, [FX_LOG] = fx_log, [FX_MAIL] = fx_mail,
-	[FX_SCRIPT] = fx_script, [FX_PROLOG] = fx_prolog,
+	[FX_SCRIPT] = fx_script, [FX_PROLOG] = fx_prolog, [FX_PERSIST_USAGE] = fx_usage,
 };
 
 /* Must the answer to this event wait for the disk? Steps need not, unless a record changed with them (a new block of step ids). */

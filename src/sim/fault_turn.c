@@ -131,6 +131,15 @@ static void ended(struct sim *s, const struct core_effect *e)
 		pb__job_record__free_unpacked(r, NULL);
 }
 
+static void put_usage(struct sim *s, const ProtobufCMessage *m)
+{
+	size_t len = protobuf_c_message_get_packed_size(m);
+	uint8_t *data = xmalloc(len + 1);
+	protobuf_c_message_pack(m, data);
+	put_add(s, STORE_META, STORE_META_USAGE, data, len);
+	free(data);
+}
+
 static void effect(struct sim *s, const struct core_effect *e)
 {
 	uint32_t next = e->value;
@@ -146,6 +155,7 @@ static void effect(struct sim *s, const struct core_effect *e)
 	case FX_PERSIST_RESV:
 	case FX_REMOVE_RESV: put_message(s, STORE_RESV, e->value, e->type == FX_REMOVE_RESV ? NULL : (ProtobufCMessage *)core_resv_by_id(s->core, e->value)); break;
 	case FX_PERSIST_NEXT_ID: put_add(s, STORE_META, STORE_META_NEXT_JOB_ID, &next, sizeof next); break;
+	case FX_PERSIST_USAGE: put_usage(s, e->msg); break;
 	case FX_LAUNCH_BATCH: launch(s, e); break;
 	case FX_TERMINATE: order_nodes(s, e); break;
 	case FX_ENDED: ended(s, e); break;

@@ -41,6 +41,7 @@ void do_zone(struct play *p);
 void zone_forget(struct play *p);
 void do_reserve(struct play *p);
 void expect_resv(struct play *p);
+void expect_used(struct play *p);
 /* scenario_acct.c */
 void do_qos(struct play *p);
 void do_account(struct play *p);

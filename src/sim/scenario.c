@@ -207,6 +207,7 @@ static void do_partition(struct play *p)
 	r.oversubscribe = (char *)opt(p, "oversubscribe");
 	r.allow_accounts = (char *)opt(p, "allowaccounts");
 	r.allow_qos = (char *)opt(p, "allowqos");
+	r.tres_billing_weights = (char *)opt(p, "TRESBillingWeights");
 	r.qos = (char *)opt(p, "qos");
 	r.deny_accounts = (char *)opt(p, "denyaccounts");
 	r.allow_groups = (char *)opt(p, "allowgroups");
@@ -235,7 +236,8 @@ static void do_set(struct play *p)
 		{ "prolog_force_requeue", &q->prolog_force_requeue, NULL }, { "prolog_fail_nohold", &q->prolog_fail_nohold, NULL },
 		{ "preempt_mode", NULL, &q->preempt_mode }, { "preempt_exempt", NULL, &q->preempt_exempt_sec }, { "preempt_exempt_priority", NULL, &q->preempt_exempt_priority }, { "preempt_youngest", &q->preempt_youngest, NULL },
 		{ "preempt_user_signal", &q->preempt_user_signal, NULL }, { "preempt_licenses", &q->preempt_licenses, NULL }, { "preempt_requeue", NULL, &q->preempt_requeue_sec }, { "gang", &q->gang, NULL }, { "time_slice", NULL, &q->time_slice_sec },
-	 { "min_job_age", NULL, &q->min_job_age_sec }, { "acct_enforce", NULL, &q->enforce }, { "weight_qos", NULL, &q->weight_qos }, { "weight_assoc", NULL, &q->weight_assoc },
+	 { "min_job_age", NULL, &q->min_job_age_sec }, { "acct_enforce", NULL, &q->enforce }, { "weight_qos", NULL, &q->weight_qos }, { "weight_assoc", NULL, &q->weight_assoc }, { "weight_fair", NULL, &q->weight_fair },
+		{ "decay_half", NULL, &q->decay_half_sec }, { "calc_period", NULL, &q->calc_period_sec }, { "usage_reset", NULL, &q->usage_reset },
 		{ "max_switch_wait", NULL, &q->max_switch_wait_sec }, { "topo_optional", &q->topo_optional, NULL }, { "dragonfly", &q->dragonfly, NULL },
 	};
 	for (size_t i = 1; i < p->words; i++) {
@@ -299,7 +301,15 @@ static void start(struct play *p)
 	p->start_ms = p->w.now_ms;
 }
 
-uint32_t uid_of(struct play *p) { return opt(p, "user") ? !strcmp(opt(p, "user"), "root") ? 0 : !strcmp(opt(p, "user"), "alice") ? 1001 : 1002 : 1001; }
+/* Who is not known is bob. */
+uint32_t uid_of(struct play *p)
+{
+	const char *who = opt(p, "user") ? opt(p, "user") : "alice";
+	for (uint32_t uid = 1001; uid < 1006; uid++)
+		if (!strcmp(who, world_user(uid)))
+			return uid;
+	return strcmp(who, "root") ? 1002 : 0;
+}
 
 void take_result(struct play *p, uint32_t code, const char *detail)
 {
@@ -835,6 +845,8 @@ static void do_expect(struct play *p)
 		expect_refused(p);
 	else if (!strcmp(w, "resv"))
 		expect_resv(p);
+	else if (!strcmp(w, "used"))
+		expect_used(p);
 	else if (!strcmp(w, "log")) {
 		if (!p->w.log.len || !strstr(p->w.log.data, word(p, 2)))
 			fail(p, "the log does not say \"%s\"", word(p, 2));

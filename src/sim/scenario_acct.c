@@ -1,4 +1,5 @@
 /* scenario_acct.c - the scenario language about QOS, accounts and users: what slurmdbd would send */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,14 @@ void do_qos(struct play *p)
 			q->has_grace_sec = true, q->grace_sec = num(p, eq + 1);
 		else if (is(w, len, "PreemptExemptTime"))
 			q->has_exempt_sec = true, q->exempt_sec = num(p, eq + 1);
+		else if (is(w, len, "UsageFactor"))
+			q->has_usage_factor = true, q->usage_factor = strtod(eq + 1, NULL);
+		else if (is(w, len, "UsageThreshold"))
+			q->has_usage_threshold = true, q->usage_threshold = strtod(eq + 1, NULL);
+		else if (is(w, len, "LimitFactor"))
+			q->has_limit_factor = true, q->limit_factor = strtod(eq + 1, NULL);
+		else if (is(w, len, "RawReset"))
+			q->has_raw_reset = true, q->raw_reset = num(p, eq + 1);
 		else
 			set_limit(p, &l, w, len, eq ? eq + 1 : "", true);
 		q->limit = l.at;
@@ -132,10 +141,63 @@ void do_account(struct play *p)
 			xstr_set(&s->default_qos, eq + 1);
 		else if (is(w, len, "Priority"))
 			s->has_priority = true, s->priority = num(p, eq + 1);
+		else if (is(w, len, "Fairshare"))
+			s->has_shares = true, s->shares = !strcmp(eq + 1, "parent") ? UINT32_MAX : num(p, eq + 1);
+		else if (is(w, len, "RawReset"))
+			s->has_raw_reset = true, s->raw_reset = num(p, eq + 1);
 		else
 			set_limit(p, &l, w, len, eq ? eq + 1 : "", false);
 		s->limit = l.at;
 		s->n_limit = l.n;
 	}
 	world_acct(&p->w);
+}
+
+/* --- what is used --------------------------------------------------------------------------------------- */
+
+static void near(struct play *p, const char *key, double got)
+{
+	const char *want = opt(p, key);
+	double v = want ? strtod(want, NULL) : 0;
+	if (want && !(got == v || fabs(got - v) <= 0.0001 * (fabs(v) > 1 ? fabs(v) : 1)))
+		fail(p, "%s is %.6f, expected %s", key, got, want);
+}
+
+static const Pb__AcctUsed *used_find(const Pb__AcctStateRsp *r, const char *name, const char *user, bool qos)
+{
+	const Pb__AcctSnapshot *m = r->accounts;
+	uint32_t id = 0;
+	for (size_t i = 0; m && qos && i < m->n_qos; i++)
+		id = strcmp(m->qos[i]->name, name) ? id : m->qos[i]->id;
+	for (size_t i = 0; m && !qos && i < m->n_assoc; i++)
+		id = !strcmp(m->assoc[i]->account, name) && str_eq(m->assoc[i]->user, user) ? m->assoc[i]->id : id;
+	for (size_t i = 0; id && i < r->n_used; i++)
+		if (r->used[i]->id == id && r->used[i]->qos == qos)
+			return r->used[i];
+	return NULL;
+}
+
+/* expect used ACCOUNT|qos NAME [user=] raw= wall= (seconds) cpu= mem= ... (its seconds) runcpu= factor= level= effective= shares= jobs= submitted= */
+void expect_used(struct play *p)
+{
+	bool qos = !strcmp(word(p, 2), "qos");
+	Pb__AcctStateRsp *r = core_acct_state(p->w.core, true);
+	const Pb__AcctUsed *u = used_find(r, word(p, qos ? 3 : 2), opt(p, "user"), qos);
+	if (!u)
+		fail(p, "there is no such account or QOS");
+	near(p, "raw", u->raw);
+	near(p, "wall", u->wall);
+	near(p, "factor", u->factor);
+	near(p, "level", u->level_fs);
+	near(p, "effective", u->effective);
+	near(p, "shares", u->norm_shares);
+	near(p, "jobs", u->jobs);
+	near(p, "submitted", u->submitted);
+	for (size_t i = 0; i < u->n_amount; i++) {
+		char *run = xasprintf("run%s", u->amount[i]->tres);
+		near(p, u->amount[i]->tres, u->amount[i]->seconds);
+		near(p, run, u->amount[i]->run_seconds);
+		free(run);
+	}
+	pb__acct_state_rsp__free_unpacked(r, NULL);
 }

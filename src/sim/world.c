@@ -58,6 +58,8 @@ void world_fini(struct world *w)
 		free(k);
 	}
 	answers_free(w);
+	if (w->usage)
+		pb__acct_usage__free_unpacked(w->usage, NULL);
 	if (w->acct)
 		pb__acct_snapshot__free_unpacked(w->acct, NULL);
 	free(w->requeue_exit[0]);
@@ -114,10 +116,16 @@ int world_node(const struct world *w, const char *name)
 	return -1;
 }
 
+const char *world_user(uint32_t uid)
+{
+	static const char *const name[] = { "alice", "bob", "carol", "dave", "erin" };
+	return !uid ? "root" : uid >= 1001 && uid < 1006 ? name[uid - 1001] : "bob";
+}
+
 struct core_event world_event(struct world *w, enum core_event_type type, uint32_t uid)
 {
 	return (struct core_event){ .type = type, .time_ms = w->now_ms, .token = ++w->token,
-		.by = { .uid = uid, .gid = uid, .oper = uid == 0, .admin = uid == 0, .user = uid ? uid == 1001 ? "alice" : "bob" : "root", .group = uid ? "users" : "root",
+		.by = { .uid = uid, .gid = uid, .oper = uid == 0, .admin = uid == 0, .user = world_user(uid), .group = uid ? "users" : "root",
 			.groups = uid == 1001 ? "users,lab,gpu" : NULL } };
 }
 
@@ -285,6 +293,17 @@ static void on_reply(struct world *w, const struct core_effect *e)
 	HASH_ADD(hh, w->answers, token, sizeof a->token, a);
 }
 
+static void keep_usage(struct world *w, const ProtobufCMessage *m)
+{
+	if (w->usage)
+		protobuf_c_message_free_unpacked((ProtobufCMessage *)w->usage, NULL);
+	size_t len = protobuf_c_message_get_packed_size(m);
+	uint8_t *data = xmalloc(len + 1);
+	protobuf_c_message_pack(m, data);
+	w->usage = pb__acct_usage__unpack(NULL, len, data);
+	free(data);
+}
+
 static void effects_apply(struct world *w)
 {
 	for (size_t i = 0; i < effects_count(w->fx); i++) {
@@ -297,6 +316,7 @@ static void effects_apply(struct world *w)
 		case FX_PERSIST_RESV: keep_resv(w, e->value); break;
 		case FX_REMOVE_RESV: drop_resv(w, e->value); break;
 		case FX_PERSIST_NEXT_ID: w->next_id = e->value; break;
+		case FX_PERSIST_USAGE: keep_usage(w, e->msg); break;
 		case FX_LAUNCH_BATCH: on_launch(w, e); break;
 		case FX_TERMINATE: on_terminate(w, e); break;
 		case FX_SUSPEND: on_suspend(w, (const Pb__SuspendReq *)e->msg); break;
@@ -561,11 +581,18 @@ void world_restart(struct world *w)
 	drop_events(w, NO_NODE - 1);
 	answers_free(w);
 	world_configure(w);
+	if (w->usage) {
+		struct core_event ev = world_event(w, EV_RESTORE_USAGE, 0);
+		ev.usage = w->usage;
+		effects_reset(w->fx);
+		core_step(w->core, &ev, w->fx);
+	}
 	if (w->acct) { /* the store keeps them, too */
 		struct core_event ev = world_event(w, EV_ACCT, 0);
 		ev.acct = w->acct;
 		effects_reset(w->fx);
 		core_step(w->core, &ev, w->fx);
+		effects_apply(w); /* its timer */
 	}
 	for (k = w->kept; k; k = k->hh.next)
 		list[i++] = k;

@@ -30,6 +30,7 @@ struct world {
 	struct { uint32_t id; struct blob b; } *resv_kept;
 	size_t resv_kept_n, resv_kept_cap;
 	Pb__AcctSnapshot *acct;               /* accounts and QOS; NULL: none */
+	Pb__AcctUsage *usage;          /* as FX_PERSIST_USAGE gave it last */
 	struct answer *answers;               /* token -> reply */
 	struct str log;
 	char *requeue_exit[2], *licenses, *tres;                /* owned, where params point to them */
@@ -54,6 +55,7 @@ void world_configure(struct world *w);
 void world_start(struct world *w);
 /* kill -9 of the controller and a new one from the store; nodes register again, naming what runs there. */
 void world_restart(struct world *w);
+const char *world_user(uint32_t uid);   /* 0 root, 1001 alice, bob, carol, dave, erin */
 struct core_event world_event(struct world *w, enum core_event_type type, uint32_t uid);
 /* One step and everything that follows at the same moment. */
 void world_step(struct world *w, const struct core_event *ev);
