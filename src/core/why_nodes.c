@@ -12,8 +12,8 @@
 #define GROUPS_SHOWN 6
 #define SETS_SHOWN 16
 
-enum part_kind { P_STATE, P_FEATURES, P_EXCLUDE, P_NODELIST, P_GEOMETRY, P_TMP, P_CPUS, P_MEMORY, P_WHOLE, P_GRES, P_TOGETHER };
-static const char *const kind_name[] = { "state", "features", "exclude", "nodelist", "geometry", "tmp", "cpus", "memory", "whole_node", "gres", "together" };
+enum part_kind { P_STATE, P_FEATURES, P_EXCLUDE, P_NODELIST, P_GEOMETRY, P_TMP, P_CPUS, P_MEMORY, P_WHOLE, P_COMPANY, P_GRES, P_TOGETHER };
+static const char *const kind_name[] = { "state", "features", "exclude", "nodelist", "geometry", "tmp", "cpus", "memory", "whole_node", "company", "gres", "together" };
 
 struct part { enum part_kind kind; char *want; uint64_t need; struct want gres; uint32_t fit, alone, free; };
 struct count {
@@ -65,6 +65,15 @@ static void gres_parts(struct count *k, const struct wants *l, uint64_t times, c
 	}
 }
 
+/* Does somebody on these nodes keep all others away? */
+static bool company_any(const struct count *k)
+{
+	bool any = false;
+	bitset_for(k->in->nodes, i)
+		any = any || k->w->c->node[i]->owners;
+	return any;
+}
+
 static void parts_make(struct count *k)
 {
 	const struct shape *s = k->s;
@@ -93,12 +102,30 @@ static void parts_make(struct count *k)
 	gres_parts(k, &s->job, 0, "for the job (one a node at least)");
 	if (s->exclusive)
 		(void)part_add(k, P_WHOLE, xstrdup("nobody else on it (--exclusive)"), 0);
+	if (s->user_only || k->in->user_only)
+		(void)part_add(k, P_COMPANY, xstrdup("no job of another user on it (--exclusive=user)"), 0);
+	else if (s->mcs)
+		(void)part_add(k, P_COMPANY, xasprintf("only jobs of MCS label %s on it", atom_text(k->w->c, s->mcs)), 0);
+	else if (company_any(k))
+		(void)part_add(k, P_COMPANY, xstrdup("no job on it that shares with none of its kind (--exclusive=user, MCS label)"), 0);
 	(void)part_add(k, P_TOGETHER, xstrdup("all of this at once"), 0);
 }
 
 static bool geometry(const struct shape *s, const struct core_node *n)
 {
 	return (!s->sockets || n->sockets >= s->sockets) && (!s->cores || n->cores_per_socket >= s->cores) && (!s->threads || n->threads >= s->threads);
+}
+
+static struct when now_when(const struct why *w, const struct core_part *part)
+{
+	uint64_t len = w->j->time_min == TIME_INFINITE ? ONE_YEAR_SEC * 1000ull : w->j->time_min * 60000ull;
+	return (struct when){ .j = w->j, .end_ms = w->c->now_ms + len, .part = part, .in = w->in };
+}
+
+static bool company_keeps(const struct count *k, const struct core_node *n)
+{
+	struct when w = now_when(k->w, k->in);
+	return company_bad(k->w->c, k->s, &w, n);
 }
 
 static bool part_meets(const struct count *k, const struct part *p, const struct core_node *n, const struct avail *a, bool now)
@@ -114,6 +141,7 @@ static bool part_meets(const struct count *k, const struct part *p, const struct
 	case P_MEMORY: return (k->w->c->params.select_memory ? a->mem : n->mem) >= p->need;
 	case P_GRES: return wants_free(k->w->c, n, a, &p->gres) >= p->need;
 	case P_WHOLE: return !now || n->held_n == 0;
+	case P_COMPANY: return !now || !company_keeps(k, n);
 	case P_TOGETHER: return fit_tasks(k->w->c, k->s, n, a) > 0;
 	}
 	return true;
@@ -130,20 +158,16 @@ static uint32_t misses(const struct count *k, const struct core_node *n, const s
 	return mask;
 }
 
-static struct when now_when(const struct why *w, const struct core_part *part)
-{
-	uint64_t len = w->j->time_min == TIME_INFINITE ? ONE_YEAR_SEC * 1000ull : w->j->time_min * 60000ull;
-	return (struct when){ .j = w->j, .end_ms = w->c->now_ms + len, .part = part, .in = w->in };
-}
-
 static void count_now(struct count *k, struct core_node *n)
 {
 	struct when w = now_when(k->w, k->in);
 	struct avail a;
-	if (n->plan_n) /* first without what is promised to others */
+	if (n->plan_n) { /* first without what is promised to others */
 		avail_now(n, &a);
-	else
+		resv_less(k->w->c, n, &w, &a); /* what is reserved is not the plan's fault */
+	} else {
 		avail_of(k->w->c, k->s, &w, n, &a);
+	}
 	uint32_t mask = misses(k, n, &a, true);
 	for (uint32_t i = 0; i < k->n; i++)
 		k->part[i].free += !(mask & 1u << i);
@@ -259,7 +283,7 @@ static void table_fill(const struct count *k, Pb__WhyItem *item)
 	item->filter = xcalloc(PARTS_MAX + SETS_SHOWN, sizeof *item->filter);
 	for (uint32_t i = 0; i < k->n; i++) {
 		const struct part *p = &k->part[i];
-		bool now = p->kind == P_CPUS || p->kind == P_MEMORY || p->kind == P_GRES || p->kind == P_WHOLE || p->kind == P_TOGETHER;
+		bool now = p->kind == P_CPUS || p->kind == P_MEMORY || p->kind == P_GRES || p->kind == P_WHOLE || p->kind == P_COMPANY || p->kind == P_TOGETHER;
 		if (p->kind == P_TOGETHER && p->fit == bitset_count(k->in->nodes) && p->free == k->up)
 			continue; /* says nothing the others do not */
 		Pb__WhyFilter *f = row_add(item, kind_name[p->kind], xstrdup(p->want), p->fit);
@@ -471,6 +495,14 @@ static Pb__WhyItem *apart(const struct count *k, uint32_t p)
 	return i;
 }
 
+static bool held_any(const struct count *k)
+{
+	bool any = false;
+	bitset_for(k->able, i)
+		any = any || k->w->c->node[i]->held_n;
+	return any;
+}
+
 static Pb__WhyItem *verdict(const struct count *k, uint32_t p)
 {
 	struct why *w = k->w;
@@ -495,7 +527,7 @@ static Pb__WhyItem *verdict(const struct count *k, uint32_t p)
 		why_clears(i, 0, "the planned jobs have run; or a time limit that ends before they start");
 	} else {
 		i = why_condition(w, "nodes", "%u node%s of partition %s %s needed at once: %u of its %u could serve it, %u have room now", s->min_nodes, s->min_nodes == 1 ? "" : "s", name, s->min_nodes == 1 ? "is" : "are", able, all, room);
-		why_clears(i, w->j->promise ? w->j->promise->start_ms / 1000 : 0, w->j->promise ? "the jobs on them end, at the latest {@%llu}" : "jobs on them end", w->j->promise ? (unsigned long long)w->j->promise->start_ms / 1000 : 0ull);
+		why_clears(i, w->j->promise ? w->j->promise->start_ms / 1000 : 0, w->j->promise ? "the jobs on them end, at the latest {@%llu}" : held_any(k) ? "jobs on them end" : "what keeps them from it is over (see reserved, node_state)", w->j->promise ? (unsigned long long)w->j->promise->start_ms / 1000 : 0ull);
 	}
 	bitset_destroy(up);
 	return i;

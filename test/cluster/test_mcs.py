@@ -1,5 +1,6 @@
 """MCSPlugin: nodes that only jobs of one label share; whose a node is. Several users: as root only."""
 import os
+import re
 
 import pytest
 
@@ -42,6 +43,8 @@ def test_another_user_does_not_share_the_node(cluster, user):
     other = cluster.run("sbatch --parsable -w node-1 -o /dev/null --wrap 'sleep 100'", user=user).out.strip()
     cluster.wait("it waits for room", lambda: cluster.job(other, "Reason") == "Resources")
     assert cluster.out("squeue -h -w node-1 -o %A").split() == [str(job)]
+    row = next(line for line in cluster.out(f"scontrol why {other}").splitlines() if "shares with none of its kind" in line)
+    assert re.search(r"\b0\b", row), row
     cluster.run(f"scancel {job}")
     cluster.wait_state(other, "RUNNING")
     cluster.run(f"scancel {other}")
