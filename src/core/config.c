@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/reserve.h"
+#include "core/change.h"
 #include "core/priority.h"
 #include "model/hostlist.h"
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/acct.h"
+#include "core/change.h"
 #include "core/reserve.h"
 
 /* Is `word` in the comma list? "ALL", absent and empty lists hold everything. */

@@ -3,7 +3,7 @@
  * answer an error; the others change, so that "nodename=ALL state=resume" resumes those that are down or drained. */
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/change.h"
 
 struct node_change { const char *state, *reason, *features, *active, *comment, *extra, *next, *instance_id, *instance_type; bool has_weight, has_after; uint32_t weight, after_sec; const struct core_caller *by; };
 

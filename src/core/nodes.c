@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/state.h"
+#include "core/change.h"
 
 #define KILL_FAILED "Kill task failed"
 

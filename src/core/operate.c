@@ -1,7 +1,7 @@
 /* operate.c - scontrol hold, release, requeue, suspend, resume, notify, top: one table row each */
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/change.h"
 
 typedef int (*op_fn)(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/acct.h"
+#include "core/change.h"
 #include "core/reserve.h"
 
 /* "NO", "EXCLUSIVE", "YES:4", "FORCE:4"; without a count 4, as the manual says. */

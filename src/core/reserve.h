@@ -47,6 +47,8 @@ int resv_restore_parts(struct core *c, struct resv *r);
 
 /* license.c: reads and checks rec->licenses, against other reservations that meet r (its times are set). Refused: ESLURM_INVALID_LICENSES. */
 int license_reserve(struct core *c, struct resv *r, struct error *err);
+/* Of one license, reserved for others from `from` to `to` (ms), of which jobs in those reservations hold none yet. */
+uint64_t license_reserved(struct core *c, const struct core_job *j, uint32_t name, uint64_t from, uint64_t to);
 
 /* reserve_use.c: for whom */
 struct resv_who { const char *user, *account, *qos, *const *parts; uint32_t part_n; bool root; };

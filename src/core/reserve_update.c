@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/acct.h"
+#include "core/change.h"
 #include "core/reserve.h"
 #include "model/hostlist.h"
 

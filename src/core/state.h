@@ -570,7 +570,6 @@ struct core_part *part_default(const struct core *c);
 /* limits.c: what of the partition forbids the request; REASON_NONE: nothing */
 uint32_t part_reason(const struct core *c, const struct core_part *p, const struct shape *s, const Pb__JobDesc *d, uint32_t time_min);
 bool part_group_allowed(const Pb__PartitionRecord *p, const struct core_caller *by);
-bool part_host_allowed(const Pb__PartitionRecord *p, const Pb__JobDesc *d);
 
 /* node.c */
 void node_setup(struct core *c, struct core_node *n, const Pb__NodeRecord *rec);
@@ -597,13 +596,11 @@ void node_event(struct core *c, const struct core_event *ev);
 void node_contact(struct core *c, const struct core_event *ev);
 void node_update(struct core *c, const struct core_event *ev);
 void node_timer(struct core *c, uint32_t index);
-void node_resume_due(struct core *c, struct core_node *n);    /* ResumeAfter */
 void nodes_tell_answering(struct core *c);
 void node_set_down(struct core *c, struct core_node *n, const char *reason);
 void node_drain(struct core *c, struct core_node *n, const char *reason);
 void node_restore(struct core *c, const struct core_event *ev);
 int nodes_bitset(const struct core *c, const char *list, struct bitset **ret, struct error *err);
-int nodes_moved(const struct core *c, const struct bitset *old, const char *text, struct bitset **ret, struct error *err); /* "a,b", or "+a,-b": of old */
 char *nodes_text(const struct core *c, const struct bitset *b);      /* malloc'd */
 
 /* shape.c: a request, checked and shared */
@@ -628,7 +625,6 @@ struct fit;
 void topologies_load(struct core *c, const struct core_event *ev);
 void topologies_free(struct core *c);
 const struct topo *topology_find(const struct core *c, const char *name);
-bool topology_known(const struct core *c, const char *name);
 bool topology_taken(const struct core *c, const struct shape *s, const struct when *w, const struct core_node *n);
 uint64_t topology_until(const struct core *c, const struct shape *s, const struct core_part *p, const struct core_job *j, const struct core_node *n);
 void topology_left(struct core *c, const struct core_node *n);
@@ -876,7 +872,6 @@ void license_wants_fini(struct lic_wants *l);
 int license_check(const struct core *c, const struct lic_wants *l, struct error *err);
 uint32_t license_free(const struct core *c, uint32_t name);
 bool license_room(struct core *c, const struct core_job *j, const struct lic_wants *l);   /* beside those in use and those reserved for others */
-uint64_t license_reserved(struct core *c, const struct core_job *j, uint32_t name, uint64_t from, uint64_t to);
 void license_promised(struct core *c, struct promise *p);      /* made */
 void license_unpromised(struct core *c, const struct promise *p);  /* dropped */
 /* Of one name, what promises to jobs before j need at some time from `from` to `to` (ms). Of alternatives each counts. */
@@ -965,7 +960,6 @@ int selector_jobs(struct core *c, const struct selector *s, bool split, uint32_t
 /* kill.c, operate.c, update.c */
 void kill_jobs(struct core *c, const struct core_event *ev);
 void job_operate(struct core *c, const struct core_event *ev);
-bool held_by_admin(const struct core_job *j, const struct core_caller *by);
 void job_update(struct core *c, const struct core_event *ev);
 
 /* gres.c */

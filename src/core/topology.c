@@ -2,7 +2,7 @@
  * A partition has one topology (its own, or the default). Upper switches are sets like leaves; aggregated blocks are runs of base blocks and need no sets. */
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/change.h"
 
 void topologies_free(struct core *c)
 {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/acct.h"
+#include "core/change.h"
 #include "core/reserve.h"
 
 enum who { WHO_PEND, WHO_ANY, WHO_OPER };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/priority.h"
+#include "core/reserve.h"
 #include "core/why.h"
 #include "model/depend.h"
 #include "model/idset.h"
