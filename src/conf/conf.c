@@ -83,11 +83,15 @@ static int pair_unknown(const struct scan *s, enum conf_section sec, const struc
 
 struct warn_at { const struct scan *s; const struct scan_pair *p; };
 
-static void warn_word(const char *word, size_t len, bool known, void *arg)
+static void warn_word(const char *word, size_t len, enum word_doubt doubt, const char *values, void *arg)
 {
 	const struct warn_at *at = arg;
+	if (doubt == WORD_BAD_VALUE) {
+		log_error("%s:%u:%u: %s: \"%.*s\" is ignored: its values are %s", at->s->file, at->p->value_line, at->p->value_col, at->p->key, (int)len, word, values);
+		return;
+	}
 	log_error("%s:%u:%u: %s: \"%.*s\" is %s", at->s->file, at->p->value_line, at->p->value_col, at->p->key, (int)len, word,
-		  known ? "accepted but does nothing yet" : "unknown and ignored");
+		  doubt == WORD_IDLE ? "accepted but does nothing yet" : "unknown and ignored");
 }
 
 /* Checks name and value; returns the key, or a negative code. */

@@ -236,6 +236,35 @@ static void exit_codes(void **state)
 	}
 }
 
+static void doubted(const char *word, size_t len, enum word_doubt doubt, const char *values, void *arg)
+{
+	(void)word;
+	(void)len;
+	if (doubt == WORD_BAD_VALUE)
+		snprintf(arg, 80, "%s", values);
+}
+
+/* A word with a value that it cannot have is as if it were not there, and told of with what it can have. */
+static void word_values(void **state)
+{
+	(void)state;
+	static const struct { const char *word, *value, *values; } row[] = { /* values NULL: a good one */
+		{ "bf_interval", "abc", "-1/1-10800" }, { "bf_interval", "0", "-1/1-10800" }, { "bf_interval", "10801", "-1/1-10800" }, { "bf_interval", "", "-1/1-10800" },
+		{ "bf_interval", "-2", "-1/1-10800" }, { "bf_interval", "-1", NULL }, { "bf_interval", "10800", NULL }, { "bf_window", "0", "1-" }, { "bf_window", "100000", NULL },
+		{ "bf_window", "12x", "1-" }, { "bf_window", "99999999999999999999999", "1-" }, { "bf_order", "long", "queue/shortest/predicted" }, { "bf_order", "predict", "queue/shortest/predicted" }, { "bf_order", "Predicted", NULL },
+		{ "bf_order", "", "queue/shortest/predicted" }, { "bf_plan", "some", "all" }, { "bf_plan", "all", NULL }, { "max_rpc_cnt", "1001", "0-1000" }, { "bf_hetjob_prio", "avg", NULL },
+		{ "bf_hetjob_prio", "middle", "min/avg/max" }, { "bf_max_job_test", "0", "1-1000000" }, { "bf_max_job_test", "1000000", NULL } };
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		char text[300], told[80] = "", buf[64];
+		snprintf(text, sizeof text, BASE "SchedulerParameters=%s=%s,defer\n", row[i].word, row[i].value);
+		struct conf *c = good(text, NULL);
+		conf_words_doubt(CONF_SchedulerParameters, conf_str(c, CONF_SchedulerParameters), doubted, told);
+		assert_string_equal(told, row[i].values ? row[i].values : "");
+		assert_int_equal(conf_opt(c, CONF_SchedulerParameters, row[i].word, buf, sizeof buf) == NULL, row[i].values != NULL);
+		conf_destroy(c);
+	}
+}
+
 /* Rows that do not work yet: these numbers only fall. */
 static void ratchet(void **state)
 {
@@ -265,6 +294,6 @@ static void ratchet(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(grammar), cmocka_unit_test(values), cmocka_unit_test(nodes), cmocka_unit_test(gres), cmocka_unit_test(shards), cmocka_unit_test(faults), cmocka_unit_test(old_names), cmocka_unit_test(exit_codes), cmocka_unit_test(ratchet) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(grammar), cmocka_unit_test(values), cmocka_unit_test(nodes), cmocka_unit_test(gres), cmocka_unit_test(shards), cmocka_unit_test(faults), cmocka_unit_test(old_names), cmocka_unit_test(exit_codes), cmocka_unit_test(word_values), cmocka_unit_test(ratchet) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

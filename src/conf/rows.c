@@ -108,27 +108,33 @@ const char *conf_row_nearest(enum conf_section s, const char *name)
 /* --- words of a range --------------------------------------------------------------------------- */
 enum word_kind { WORD_UNKNOWN, WORD_WORKS, WORD_HARMLESS, WORD_WARN, WORD_TODO };
 
+struct span { const char *at; size_t n; };
+
 /* By the mark before a word of a range. */
 static enum word_kind mark_kind(char c) { return c == '!' ? WORD_TODO : c == '?' ? WORD_WARN : c == '~' ? WORD_HARMLESS : WORD_WORKS; }
 
-/* What the range says about a word ("name" or "name=value"). */
-static enum word_kind range_word(const char *range, const char *word, size_t len, bool *ret_open)
+/* What the range says about a word ("name" or "name=value"). *ret_values: what stands behind the name there, which may be nothing. */
+static enum word_kind range_word(const char *range, const char *word, size_t len, bool *ret_open, struct span *ret_values)
 {
 	const char *eq = memchr(word, '=', len);
 	size_t name_len = eq ? (size_t)(eq - word) : len;
 	*ret_open = false;
+	*ret_values = (struct span){ 0 };
 	for (const char *p = range; *p;) {
 		size_t n = strcspn(p, "|");
 		const char *w = p;
 		enum word_kind kind = mark_kind(*w);
 		w += kind != WORD_WORKS;
 		size_t wn = n - (size_t)(w - p);
-		bool takes_value = wn && w[wn - 1] == '=';
-		wn -= takes_value;
+		const char *values = memchr(w, '=', wn);
+		size_t values_n = values ? (size_t)(w + wn - values - 1) : 0;
+		wn = values ? (size_t)(values - w) : wn;
 		if (wn == 1 && *w == '*')
 			*ret_open = true;
-		else if (wn == name_len && !strncasecmp(w, word, wn) && (takes_value || !eq))
+		else if (wn == name_len && !strncasecmp(w, word, wn) && (values || !eq)) {
+			*ret_values = (struct span){ values ? values + 1 : NULL, values_n };
 			return kind;
+		}
 		p += n + (p[n] == '|');
 	}
 	return WORD_UNKNOWN;
@@ -158,8 +164,9 @@ static void range_list(const char *range, char *buf, size_t size)
 static int word_check(const struct conf_row *r, const char *word, size_t len, struct error *err)
 {
 	bool open;
+	struct span values;
 	char list[240];
-	switch (range_word(r->range, word, len, &open)) {
+	switch (range_word(r->range, word, len, &open, &values)) {
 	case WORD_WORKS:
 	case WORD_HARMLESS:
 	case WORD_WARN:
@@ -198,18 +205,61 @@ static int words_check(const struct conf_row *r, const char *text, struct error 
 	return rc;
 }
 
-void conf_words_doubt(enum conf_key k, const char *text, void (*tell)(const char *word, size_t len, bool known, void *arg), void *arg)
+/* Is it one of the values "LOW-", "LOW-HIGH", "A/B/C" of a word; "-1/" before them: that, too? Nothing said: all are. */
+static bool value_fits(struct span values, const char *text, size_t len)
+{
+	unsigned long long v, low = 0, high = UINT64_MAX;
+	char buf[32], *end;
+	if (!values.n)
+		return true;
+	if (values.n > 3 && !memcmp(values.at, "-1/", 3)) {
+		if (len == 2 && !memcmp(text, "-1", 2))
+			return true;
+		values = (struct span){ values.at + 3, values.n - 3 };
+	}
+	if (isdigit((unsigned char)*values.at)) {
+		low = strtoull(values.at, &end, 10);
+		high = end + 1 < values.at + values.n ? strtoull(end + 1, NULL, 10) : high;
+		snprintf(buf, sizeof buf, "%.*s", (int)len, text);
+		return len < sizeof buf && !str_to_u64(buf, low, high, &v);
+	}
+	for (const char *p = values.at; p < values.at + values.n;) {
+		size_t n = strcspn(p, "/|");
+		if (n == len && !strncasecmp(p, text, len))
+			return true;
+		p += n + (p[n] == '/');
+		if (p[-1] != '/')
+			break;
+	}
+	return false;
+}
+
+bool conf_word_value_ok(enum conf_key k, const char *word, const char *value)
+{
+	bool open;
+	struct span values;
+	(void)range_word(rows[k].range, word, strlen(word), &open, &values);
+	return value_fits(values, value, strlen(value));
+}
+
+void conf_words_doubt(enum conf_key k, const char *text, void (*tell)(const char *word, size_t len, enum word_doubt doubt, const char *values, void *arg), void *arg)
 {
 	const struct conf_row *r = &rows[k];
 	const char *word;
 	size_t len;
 	bool open;
+	struct span values;
 	if ((r->type != CT_WORDS && r->type != CT_ONE) || !*r->range)
 		return;
 	while (next_word(&text, &word, &len)) {
-		enum word_kind kind = range_word(r->range, word, len, &open);
-		if (kind == WORD_UNKNOWN || kind == WORD_WARN)
-			tell(word, len, kind == WORD_WARN, arg);
+		enum word_kind kind = range_word(r->range, word, len, &open, &values);
+		const char *eq = memchr(word, '=', len), *value = eq ? eq + 1 : word + len;
+		char allowed[80];
+		snprintf(allowed, sizeof allowed, "%.*s", (int)values.n, values.n ? values.at : "");
+		if (kind != WORD_UNKNOWN && !value_fits(values, value, (size_t)(word + len - value)))
+			tell(word, len, WORD_BAD_VALUE, allowed, arg);
+		else if (kind == WORD_UNKNOWN || kind == WORD_WARN)
+			tell(word, len, kind == WORD_WARN ? WORD_IDLE : WORD_NOT_KNOWN, NULL, arg);
 	}
 }
 

@@ -31,7 +31,10 @@ const char *conf_section_name(enum conf_section s);
  * is refused with -ESLURM_NOT_SUPPORTED. */
 int conf_value_check(enum conf_key k, const char *text, uint64_t *ret_num, struct error *err);
 /* Calls `tell` for each word of a checked value that does nothing and should be told of: known, but without effect yet, or unknown (open lists). */
-void conf_words_doubt(enum conf_key k, const char *text, void (*tell)(const char *word, size_t len, bool known, void *arg), void *arg);
+enum word_doubt { WORD_NOT_KNOWN, WORD_IDLE, WORD_BAD_VALUE };
+void conf_words_doubt(enum conf_key k, const char *text, void (*tell)(const char *word, size_t len, enum word_doubt doubt, const char *values, void *arg), void *arg);
+/* May `word` of that key have that value? What it may have stands behind it in tables/config.def (the default counts instead). */
+bool conf_word_value_ok(enum conf_key k, const char *word, const char *value);
 /* The words of a list in the order and spelling of the row's range; NULL: none of them. malloc'd. */
 char *conf_words_canon(enum conf_key k, const char *text);
 /* The list `text` (NULL: empty) of a WORDS key with words more or less: each change is "+word" or "-word". Canonical, "" when none is left; the caller's to free.

@@ -66,7 +66,7 @@ const char *conf_opt(const struct conf *c, enum conf_key k, const char *word, ch
 	if (!at || *at != '=')
 		return NULL;
 	snprintf(buf, size, "%.*s", (int)strcspn(at + 1, ","), at + 1);
-	return buf;
+	return conf_word_value_ok(k, word, buf) ? buf : NULL;
 }
 
 size_t conf_list(const struct conf *c, enum conf_key k, const char *const **ret)

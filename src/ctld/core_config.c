@@ -207,6 +207,7 @@ void core_config_params(const struct conf *c, struct core_params *p)
 	p->bf_window_min = sched_opt(c, "bf_window", 1440);
 	p->bf_resolution_sec = sched_opt(c, "bf_resolution", 60);
 	p->bf_interval_sec = sched_opt(c, "bf_interval", 30);
+	p->backfill = p->backfill && !str_eq_nocase(conf_opt(c, CONF_SchedulerParameters, "bf_interval", word, sizeof word), "-1");
 	p->bf_max_job_test = sched_opt(c, "bf_max_job_test", 500);
 	p->bf_reserve = sched_opt(c, "bf_job_part_count_reserve", 0);
 	p->bf_order = backfill_order(c);

@@ -92,11 +92,13 @@ static bool replaces(const char *set, const char *line)
 
 struct doubt { const char *set; struct error *err; };
 
-static void doubtful(const char *word, size_t len, bool known, void *arg)
+static void doubtful(const char *word, size_t len, enum word_doubt doubt, const char *values, void *arg)
 {
 	const struct doubt *d = arg;
+	if (!d->err->code && doubt == WORD_BAD_VALUE)
+		error_set(d->err, EINVAL, "%.*s: \"%.*s\": its values are %s", (int)strcspn(d->set, "="), d->set, (int)len, word, values);
 	if (!d->err->code)
-		error_set(d->err, EINVAL, "%.*s: \"%.*s\" %s", (int)strcspn(d->set, "="), d->set, (int)len, word, known ? "does nothing yet" : "is not known");
+		error_set(d->err, EINVAL, "%.*s: \"%.*s\" %s", (int)strcspn(d->set, "="), d->set, (int)len, word, doubt == WORD_IDLE ? "does nothing yet" : "is not known");
 }
 
 /* A word that slurmctld only warns of would be an answer to another question here: it is refused. */

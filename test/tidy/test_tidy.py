@@ -165,7 +165,7 @@ def readers():
 
 def words(row):
     """Words of a row's range that are said to work."""
-    return [w.rstrip("=") for w in row["range"].split("|") if w and w[0] not in "!?~*"] if row["type"] in ("ONE", "WORDS") else []
+    return [w.split("=")[0] for w in row["range"].split("|") if w and w[0] not in "!?~*"] if row["type"] in ("ONE", "WORDS") else []
 
 
 def choice(row):
