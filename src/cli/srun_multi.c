@@ -1,7 +1,7 @@
 /* srun_multi.c - reads the file of --multi-prog: "ranks program arguments", one a line
  *
  * srun(1), MULTIPLE PROGRAM CONFIGURATION: ranks are numbers and ranges, or '*' for those not named before; '#' begins a comment; a backslash at the end
- * of a line continues it. %t and %o are put in where the task starts. Each task of the step must have a line. */
+ * of a line continues it; single quotes keep white space together; words behind the file on the command line are more arguments of each program. %t and %o are put in where the task starts. Each task of the step must have a line. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -41,20 +41,40 @@ static char *line_read(FILE *f, struct str *s, unsigned *number)
 	return s->len ? s->data : NULL;
 }
 
-static Pb__MultiProg *line_parse(char *line)
+/* The next word, in place: white space ends it except between single quotes, which are taken away; double quotes are text. NULL: none is left. */
+static char *word_next(char **at)
+{
+	char *from = *at + strspn(*at, " \t"), *to = from, *word = from;
+	bool quoted = false;
+	if (!*from)
+		return NULL;
+	for (; *from && (quoted || !strchr(" \t", *from)); from++)
+		if (*from == '\'')
+			quoted = !quoted;
+		else
+			*to++ = *from;
+	*at = *from ? from + 1 : from;
+	*to = 0;
+	return word;
+}
+
+/* "ranks program arguments"; what srun was given behind the file follows, as with the reference. */
+static Pb__MultiProg *line_parse(char *line, int argc, char **argv)
 {
 	Pb__MultiProg *m = xcalloc(1, sizeof(*m));
 	size_t cap = 0;
 	pb__multi_prog__init(m);
-	for (char *word; (word = str_next(&line, " \t"));) {
-		if (!*word)
-			continue;
+	for (char *word; (word = word_next(&line));) {
 		if (!m->ranks) {
 			m->ranks = xstrdup(word);
 			continue;
 		}
 		m->argv = xgrow(m->argv, &cap, m->n_argv + 1, sizeof(*m->argv));
 		m->argv[m->n_argv++] = xstrdup(word);
+	}
+	for (int i = 1; m->n_argv && i < argc; i++) {
+		m->argv = xgrow(m->argv, &cap, m->n_argv + 1, sizeof(*m->argv));
+		m->argv[m->n_argv++] = xstrdup(argv[i]);
 	}
 	return m;
 }
@@ -74,6 +94,11 @@ static bool ranks_mark(const Pb__MultiProg *m, struct bitset *seen, uint32_t tas
 		return false;
 	}
 	bool once = true;
+	bitset_for(set, rank)
+		if (once && rank >= tasks) {
+			log_error("Invalid task id, %u >= ntasks", rank);
+			once = false;
+		}
 	for (uint32_t i = 0; once && i < tasks; i++)
 		if (bitset_has(set, i)) {
 			once = !bitset_has(seen, i);
@@ -100,7 +125,7 @@ int multi_read(const struct srun *s, const char *path, Pb__MultiProg ***ret, siz
 	unsigned number = 0;
 	for (char *line; !rc && (line = line_read(f, &text, &number));) {
 		list = xgrow(list, &cap, n + 1, sizeof(*list));
-		list[n++] = line_parse(line);
+		list[n++] = line_parse(line, s->argc, s->argv);
 		if (!ranks_mark(list[n - 1], seen, s->task_count)) {
 			log_error("Line %u of configuration file %s invalid", number, path);
 			rc = srun_exit_code(1);

@@ -81,7 +81,7 @@ static char **script_run(const char *name, const char *path, char **env)
 		close(end[1]);
 		execve(path, (char *[]){ (char *)path, NULL }, env);
 		dprintf(2, "slurmstepd: error: cannot run task prolog %s: %m\n", path);
-		_exit(127);
+		_exit(1);
 	}
 	close(end[1]);
 	FILE *out = fdopen(end[0], "r");

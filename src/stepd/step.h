@@ -77,6 +77,7 @@ struct step {
 	uint32_t kill_wait_sec;
 	uv_timer_t kill_timer;
 	bool kill_timer_on;
+	uint32_t term_due_sec;     /* SIGTERM follows SIGCONT in a moment, and SIGKILL so long after it; 0: it was sent */
 	uv_timer_t suspend_timer;       /* from SIGTSTP to SIGSTOP */
 };
 

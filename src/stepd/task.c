@@ -254,9 +254,17 @@ void task_signal_shell(struct step *s, int sig)
 		kill(s->task[0].pid, sig);
 }
 
+#define TERM_AFTER_MS 5   /* of two signals that are pending a process takes the lower number first: SIGCONT shall be handled before SIGTERM comes, as with the reference */
+
 static void on_kill_wait(uv_timer_t *timer)
 {
 	struct step *s = timer->data;
+	if (s->term_due_sec) {
+		contain_signal(s, SIGTERM);
+		uv_timer_start(timer, on_kill_wait, (uint64_t)s->term_due_sec * 1000, 1000);
+		s->term_due_sec = 0;
+		return;
+	}
 	log_debug("step %s did not end within KillWait, sending SIGKILL", s->name);
 	contain_signal(s, SIGKILL);
 }
@@ -271,11 +279,11 @@ void task_terminate(struct step *s, uint32_t kill_wait_sec)
 	if (s->kill_timer_on)
 		return;
 	contain_signal(s, SIGCONT);
-	contain_signal(s, SIGTERM);
 	s->kill_timer_on = true;
+	s->term_due_sec = kill_wait_sec;
 	uv_timer_init(&s->loop, &s->kill_timer);
 	s->kill_timer.data = s;
-	uv_timer_start(&s->kill_timer, on_kill_wait, (uint64_t)kill_wait_sec * 1000, 1000);
+	uv_timer_start(&s->kill_timer, on_kill_wait, TERM_AFTER_MS, 1000);
 }
 
 int task_worst_status(const struct step *s)

@@ -43,7 +43,7 @@ def test_failing_prologs_and_epilogs(cluster):
     r = cluster.run("srun -n2 --task-prolog=/bin/false touch ran", check=False)
     assert r.rc == 1 and r.err.count("slurmstepd: error: --task-prolog failed status=1\n") == 2 and "tasks 0-1: Exited with exit code 1" in r.err
     r = cluster.run("srun --task-prolog=/nowhere touch ran", check=False)
-    assert r.rc == 127 and "--task-prolog failed status=127" in r.err
+    assert r.rc == 1 and "--task-prolog failed status=1" in r.err
     r = cluster.run("srun --prolog=/bin/false touch ran", check=False)
     assert r.rc == 1 and "srun: error: srun prolog failed rc = 1. Aborting step.\n" in r.err and "aborted before step completely launched." in r.err
     assert not os.path.exists(f"{cluster.work}/ran")

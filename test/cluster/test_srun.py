@@ -92,7 +92,7 @@ def test_arbitrary_distribution(cluster):
         got = cluster.out(f"{how} '{inside}'; cat hosts.out 2>/dev/null; rm -f hosts.out").splitlines()
         assert got[0] == "1,3 1,3 node-[2,1-2,2] arbitrary" and sorted(got[1:]) == order
     for options, code, text in (("-n5 -m arbitrary --nodefile=hosts", 1, "Too few NodeNames in Slurm Hostfile: 4 for 5 tasks"), ("-n2 -m arbitrary -w node-1,node-2,node-1", 1, "Task count specification invalid"),
-                                ("-m arbitrary -w ./none", 255, "./none"), ("-c99 -m arbitrary -w node-1", 1, "Requested node configuration is not available"),
+                                ("-m arbitrary -w ./none", 1, "./none"), ("-c99 -m arbitrary -w node-1", 1, "Requested node configuration is not available"),
                                 ("-m arbitrary:block", 255, "Invalid --distribution specification")):
         r = cluster.run(f"srun {options} true", check=False)
         assert r.rc == code and text in r.err, r
@@ -147,6 +147,11 @@ def test_environment_of_a_task(cluster):
 
 def test_multi_prog(cluster):
     cluster.run("cat > mp.conf", stdin="0 echo zero %t\n1-2 echo more %t %o\n")
+    with open(f"{cluster.work}/quoted.conf", "w") as f:
+        f.write("""0 echo 'a  b' 'c'd "e f"\n1 echo %t\n""")
+    assert sorted(cluster.out("srun -n2 -l --multi-prog quoted.conf more 'and  more'").splitlines()) == ['0: a  b cd "e f" more and  more', "1: 1 more and  more"]
+    r = cluster.run("srun -n1 --multi-prog quoted.conf", check=False)
+    assert r.rc == 1 and r.err == "srun: error: Invalid task id, 1 >= ntasks\nsrun: error: Line 2 of configuration file quoted.conf invalid\n"
     assert sorted(cluster.run("srun -n3 -l --multi-prog mp.conf").out.splitlines()) == ["0: zero 0", "1: more 1 0", "2: more 2 1"]
 
 
