@@ -186,6 +186,7 @@ static void faults(void **state)
 	bad(BASE "NodeName=a Sockts=1\n", NULL, "slurm.conf:3:12: \"Sockts\" is not a key of NodeName lines; did you mean \"Sockets\"?");
 	bad(BASE "KillWait=\\\n  soon\n", NULL, "slurm.conf:4:3: KillWait: \"soon\" is not a number");
 	bad(BASE "KillWait=70000\n", NULL, "slurm.conf:3:10: KillWait: 70000 is outside 0-65533");
+	bad(BASE "MCSPlugin=mcs/group\nMCSParameters=enforced,privatedata:red|blue\n", NULL, "slurm.conf:4:15: MCSParameters: \"privatedata:red|blue\" does not work yet");
 	bad(BASE "PreemptType=preempt/partition_prio\nPreemptMode=SUSPEND\n", NULL, "slurm.conf: PreemptMode=SUSPEND requires GANG too: PreemptMode=SUSPEND,GANG");
 	bad(BASE "PreemptType=preempt/partition_prio\n", NULL, "slurm.conf: PreemptType=preempt/partition_prio needs a PreemptMode of CANCEL, REQUEUE or SUSPEND,GANG");
 	bad(BASE "PreemptMode=REQUEUE\n", NULL, "slurm.conf: PreemptMode=REQUEUE needs PreemptType=preempt/partition_prio");

@@ -137,7 +137,10 @@ static enum word_kind range_word(const char *range, const char *word, size_t len
 		}
 		p += n + (p[n] == '|');
 	}
-	return WORD_UNKNOWN;
+	const char *colon = *ret_open ? memchr(word, ':', len) : NULL; /* MCSParameters: what follows is a list of names */
+	struct span values;
+	bool open;
+	return colon && range_word(range, word, (size_t)(colon - word), &open, &values) == WORD_TODO ? WORD_TODO : WORD_UNKNOWN;
 }
 
 /* The words that work, for a message. */
