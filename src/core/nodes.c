@@ -457,6 +457,7 @@ void node_restore(struct core *c, const struct core_event *ev)
 		if (m->has_resume_after)
 			timer_add(c, m->resume_after * 1000, TIMER_NODE, n->index, 0);
 		facts_take(n, m);
+		reboot_restore(c, n, m);
 		node_released_restore(n, m);
 		if (n->flags & NODEF_NOT_RESPONDING) {
 			n->lost_ms = c->now_ms;

@@ -45,7 +45,8 @@ void reboot_look(struct core *c, struct core_node *n)
 	pb__reboot_req__init(m);
 	m->reason = n->rec->reason;
 	n->flags = (n->flags & ~(uint32_t)NODEF_REBOOT_REQUESTED) | NODEF_REBOOT_ISSUED;
-	n->reboot_ms = c->now_ms;
+	n->reboot_ms = n->rec->reboot_ms = c->now_ms;
+	n->rec->has_reboot_ms = true;
 	node_refresh(c, n);
 	fx_to_nodes(c, FX_REBOOT, 0, n->name, m);
 	fx_log(c, LOG_L_INFO, "node %s is told to reboot", n->name);
@@ -84,4 +85,17 @@ void reboot_timer(struct core *c, struct core_node *n)
 	n->flags &= ~(uint32_t)NODEF_REBOOT_ISSUED;
 	n->rec->has_next_state = false;
 	node_set_down(c, n, "reboot timed out");
+}
+
+/* The controller was away: what is to happen afterwards, and since when the node is awaited. */
+void reboot_restore(struct core *c, struct core_node *n, const Pb__NodeRecord *m)
+{
+	if (!(n->flags & (NODEF_REBOOT_REQUESTED | NODEF_REBOOT_ISSUED)))
+		return;
+	n->rec->has_next_state = m->has_next_state;
+	n->rec->next_state = m->next_state;
+	n->reboot_ms = n->rec->reboot_ms = m->reboot_ms;
+	n->rec->has_reboot_ms = m->has_reboot_ms;
+	if (n->flags & NODEF_REBOOT_ISSUED)
+		timer_add(c, n->reboot_ms + c->params.resume_timeout_sec * 1000ull, TIMER_NODE, n->index, 0);
 }

@@ -550,6 +550,7 @@ void reboot_look(struct core *c, struct core_node *n);
 bool reboot_is_back(const struct core_node *n, const Pb__NodeRegisterReq *q);
 void reboot_done(struct core *c, struct core_node *n);
 void reboot_timer(struct core *c, struct core_node *n);
+void reboot_restore(struct core *c, struct core_node *n, const Pb__NodeRecord *m);
 void fx_to_nodes(struct core *c, enum core_effect_type type, uint32_t job_id, const char *nodes, void *msg);
 struct arena *fx_arena(struct core *c);
 

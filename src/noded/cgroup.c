@@ -144,6 +144,17 @@ static void controllers_check(struct noded *n, const char *wanted)
 	free(list);
 }
 
+/* Moves the processes of `path` (the sleeper, when it has come) into its leaf: a cgroup that hands controllers on may hold no process. false: there is none yet. */
+static bool sleeper_settle(const char *path, const char *leaf)
+{
+	char procs[64];
+	if (access(path, F_OK) || (mkdir(leaf, 0755) < 0 && errno != EEXIST))
+		return false;
+	while (text_read(path, "cgroup.procs", procs, sizeof procs) && *procs && !text_write(leaf, "cgroup.procs", procs))
+		;
+	return text_read(leaf, "cgroup.procs", procs, sizeof procs) && *procs;
+}
+
 /* Our own scope under systemd: a process of ours sleeps in it so that it stays. false: not made. */
 static bool scope_make(struct noded *n, const char *slice, const char *unit, const char *path)
 {
@@ -153,18 +164,16 @@ static bool scope_make(struct noded *n, const char *slice, const char *unit, con
 	pid_t pid;
 	snprintf(unit_arg, sizeof unit_arg, "--unit=%.200s", unit);
 	snprintf(slice_arg, sizeof slice_arg, "--slice=%.200s", slice);
+	snprintf(leaf, sizeof leaf, "%s/system", path);
+	bool was_there = !access(leaf, F_OK);
 	if (access(path, F_OK) && posix_spawnp(&pid, argv[0], NULL, NULL, (char **)(uintptr_t)argv, environ))
 		return false;
-	while (access(path, F_OK) && tries--)
+	bool settled = sleeper_settle(path, leaf);
+	for (; !settled && !was_there && tries; tries--) {       /* systemd makes the folder first and puts the sleeper into it a moment later */
 		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
-	/* The sleeper moves into a leaf: a cgroup that hands controllers on may hold no process. */
-	snprintf(leaf, sizeof leaf, "%s/system", path);
-	if (access(path, F_OK) || (mkdir(leaf, 0755) < 0 && errno != EEXIST))
-		return false;
-	char procs[4096];
-	if (text_read(path, "cgroup.procs", procs, sizeof procs) && *procs)
-		(void)text_write(leaf, "cgroup.procs", procs);
-	return true;
+		settled = sleeper_settle(path, leaf);
+	}
+	return settled || was_there;         /* one whose sleeper was killed stays while steps run in it */
 }
 
 static int take_under_systemd(struct noded *n, const char *mount, const char *id, const char *wanted)

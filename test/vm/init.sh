@@ -22,9 +22,9 @@ echo 3 > /proc/sys/kernel/printk
 . /vm/lib.sh
 mkdir -p /var/spool/slurmctld /var/spool/slurmd /var/log/slurm /run/slurm /home/alice
 chown alice /home/alice
-head -c 64 /dev/urandom > /etc/slurm/slurm.key; chmod 600 /etc/slurm/slurm.key
+head -c 64 /dev/urandom > /etc/slurm/slurm.key; [ ! -e /vm/state.tgz ] || tar -C / -xzf /vm/state.tgz; chmod 600 /etc/slurm/slurm.key
 exec </dev/null
-daemons_start || { echo "@@ daemons FAIL"; tail -n 40 /var/log/slurm/*; vmtool poweroff; }
+daemons_start || { echo "@@ daemons FAIL"; tail -n 40 /var/log/slurm/*; sinfo -R; scontrol show node; scontrol show job; vmtool poweroff; }
 echo "@@ up $(cut -d' ' -f1 /proc/uptime)"
 if [ -e /vm/shell ]; then setsid -c bash <>/dev/console >&0 2>&1; vmtool poweroff; fi
 for case in /vm/cases/*.sh; do

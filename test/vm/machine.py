@@ -4,6 +4,7 @@
   machine.py BUILD shell     boot and give a shell on the console (Ctrl-a x ends it)
   machine.py BUILD 08 11     run these cases only, show the whole console
 """
+import base64
 import glob
 import os
 import re
@@ -15,7 +16,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = """bash cat chmod chown cp cut date dirname dmesg echo env false find grep head hostname id ip kill ln ls mkdir mknod mount mv nice ps rm
-rmdir sed seq setpriv setsid sleep sort stat switch_root tail tee touch tr true umount uname unshare wc pidof awk readlink basename""".split()
+rmdir sed seq setpriv setsid sleep sort stat switch_root tail tee touch tr true umount uname unshare wc pidof awk readlink basename tar gzip base64""".split()
 OPTIONAL = ["crun"]
 LIMIT = 900                      # only so that it ends: the machine is slow where others are busy
 
@@ -94,8 +95,8 @@ def tree(build, root, extra):
     for name, text in {"/etc/passwd": "root:x:0:0::/root:/bin/bash\nalice:x:5001:5001::/home/alice:/bin/bash\n",
                        "/etc/group": "root:x:0:\nalice:x:5001:\n", "/etc/hosts": "127.0.0.1 localhost vm\n",
                        "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n", **extra}.items():
-        with open(root + name, "w") as f:
-            f.write(text)
+        with open(root + name, "wb") as f:
+            f.write(text if isinstance(text, bytes) else text.encode())
     os.symlink("/vm/init.sh", f"{root}/init")
     os.symlink("bash", f"{root}/usr/bin/sh")
 
@@ -127,17 +128,27 @@ def prepare(build, folder, extra=None):
     return command(image, f"{folder}/initrd")
 
 
-def boot(build, folder, only=()):
-    """Runs all cases, or those whose names begin so; returns ({case: (exit status, output)}, console text)."""
-    argv = prepare(build, folder, {"/vm/only": " ".join(only)} if only else None)
-    started = time.monotonic()
+def life(build, folder, extra):
+    """From one boot to its end; what the console says."""
+    argv = prepare(build, folder, extra)
     machine = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         raw, _ = machine.communicate(timeout=LIMIT)
     except subprocess.TimeoutExpired:
         machine.kill()
         raw, _ = machine.communicate()
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1bc", "", raw.decode(errors="replace")).replace("\r", "")
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1bc", "", raw.decode(errors="replace")).replace("\r", "")
+
+
+def boot(build, folder, only=()):
+    """Runs all cases, or those whose names begin so; returns ({case: (exit status, output)}, console text). A machine that restarts itself (case 99) gets a second
+    life, with the state it left on the console."""
+    started = time.monotonic()
+    text = life(build, folder, {"/vm/only": " ".join(only)} if only else None)
+    state = re.search(r"@@ state\n(.*?)\n@@ state over", text, re.S)
+    if state:
+        carried = base64.b64decode("".join(re.findall(r"^[A-Za-z0-9+/=]+$", state[1], re.M)))
+        text = text.replace(state[0], "") + life(build, folder, {"/vm/state.tgz": carried, "/vm/only": "99"})
     found = {}
     for name, body, rc in re.findall(r"@@ begin (\S+)\n(.*?)@@ end \1 (\d+)", text, re.S):
         found[name] = (int(rc), body)
