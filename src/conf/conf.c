@@ -511,6 +511,8 @@ static int finish(struct conf *c, int rc, struct conf **ret, struct error *err)
 		if (!rc)
 			rc = friend_load(c, SEC_OCI, "oci.conf", err);
 		if (!rc)
+			rc = friend_load(c, SEC_MPI, "mpi.conf", err);
+		if (!rc)
 			rc = friend_load(c, SEC_GRES, "gres.conf", err);
 		if (!rc && conf_namespace_on(c))
 			rc = friend_load(c, SEC_JOBC, "job_container.conf", err);

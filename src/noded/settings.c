@@ -20,6 +20,7 @@ static const struct { const char *name; enum conf_key key; bool path; } texts[] 
 	{ "OciEnvExclude", CONF_Oci_EnvExclude, false }, { "OciMountSpoolDir", CONF_Oci_MountSpoolDir, false }, { "OciRunTimeEnvExclude", CONF_Oci_RunTimeEnvExclude, false },
 	{ "OciRunTimeCreate", CONF_Oci_RunTimeCreate, false }, { "OciRunTimeDelete", CONF_Oci_RunTimeDelete, false }, { "OciRunTimeKill", CONF_Oci_RunTimeKill, false },
 	{ "OciRunTimeQuery", CONF_Oci_RunTimeQuery, false }, { "OciRunTimeRun", CONF_Oci_RunTimeRun, false }, { "OciRunTimeStart", CONF_Oci_RunTimeStart, false },
+	{ "PMIxCliTmpDirBase", CONF_Mpi_PMIxCliTmpDirBase, true }, { "PMIxEnv", CONF_Mpi_PMIxEnv, false },
 	{ "AcctGatherEnergyType", CONF_AcctGatherEnergyType, false },
 	{ "AllowedRAMSpace", CONF_Cgroup_AllowedRAMSpace, false }, { "AllowedSwapSpace", CONF_Cgroup_AllowedSwapSpace, false },
 	{ "MaxRAMPercent", CONF_Cgroup_MaxRAMPercent, false }, { "MaxSwapPercent", CONF_Cgroup_MaxSwapPercent, false },

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -193,25 +194,48 @@ static char *job_text(const struct step *s, size_t *ret_n)
 /* A folder for the library's files: the user's, in the spool. */
 static int dir_make(struct step *s)
 {
-	snprintf(px.dir, sizeof px.dir, "%s/pmix.%u.%u", s->start->spool_dir, s->job_id, s->step_id);
+	const char *base = step_conf(s, "PMIxCliTmpDirBase");
+	if (base) {                        /* nodes may share it, and anybody may write there: it must be ours from the beginning */
+		snprintf(px.dir, sizeof px.dir, "%s/pmix.%u.%u.%s", base, s->job_id, s->step_id, s->node);
+		if (mkdir(px.dir, 0700) < 0) {
+			int rc = step_fail(s, errno, "cannot make %s (PMIxCliTmpDirBase in mpi.conf): %s", px.dir, strerror(errno));
+			px.dir[0] = 0;
+			return rc;
+		}
+	} else {
+		snprintf(px.dir, sizeof px.dir, "%s/pmix.%u.%u", s->start->spool_dir, s->job_id, s->step_id);
+	}
 	int rc = user_dir_make(s, px.dir, 0700);
 	return rc ? step_fail(s, -rc, "cannot make %s for the job's user: %s", px.dir, strerror(-rc)) : 0;
 }
 
+/* mpi.conf's PMIxEnv: "NAME=value;NAME=value". */
+static void env_site(struct step *s, struct envlist *e)
+{
+	const char *all = step_conf(s, "PMIxEnv");
+	char *list = xstrdup(all ? all : ""), *rest = list, *word;
+	while ((word = strsep(&rest, ";"))) {
+		word += strspn(word, " ");
+		if (*word && *word != '=')
+			envlist_load(e, &word, 1);
+	}
+	free(list);
+}
+
 static void helper_exec(struct step *s, int fd, const char *path)
 {
-	static char path_env[] = "PATH=/usr/bin:/bin", lang[] = "LC_ALL=C.UTF-8";
-	char *env[] = { path_env, lang, NULL, NULL };
-	char home[600];
+	struct envlist e = ENVLIST_INIT;
 	sigset_t all;
 	sigfillset(&all);                  /* what ends the tasks must not end it before them */
-	snprintf(home, sizeof home, "TMPDIR=%s", px.dir);
-	env[2] = home;
+	envlist_set(&e, "PATH", "/usr/bin:/bin");
+	envlist_set(&e, "LC_ALL", "C.UTF-8");
+	env_site(s, &e);
+	envlist_set(&e, "TMPDIR", px.dir);
 	if (user_become(s) < 0 || dup2(fd, PMIX_CHANNEL) < 0)
 		_exit(1);
 	(void)fcntl(PMIX_CHANNEL, F_SETFD, 0);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	execve(path, (char *[]){ (char *)HELPER, NULL }, env);
+	execve(path, (char *[]){ (char *)HELPER, NULL }, e.var);
 	_exit(127);
 }
 
@@ -272,6 +296,7 @@ int pmix_prepare(struct step *s)
 
 void pmix_child(const struct step *s, const struct task *t, struct envlist *e)
 {
+	env_site(px.step, e);
 	(void)s;
 	envlist_load(e, px.env[t->local].var, px.env[t->local].count);
 }

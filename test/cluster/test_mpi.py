@@ -144,6 +144,64 @@ def test_kinds(cluster):
         "PMI_FD", "PMI_RANK", "PMI_SIZE", "PMI_JOBID", "SLURM_MPI_TYPE"}
 
 
+def test_a_task_that_dies_in_a_fence(cluster, mpi):
+    """The others wait for it, as in the reference, until --kill-on-bad-exit ends the step."""
+    kind, program = mpi
+    for how in ("kill -9 $$", "exit 7"):
+        done = cluster.run(f"srun -K -N2 --ntasks-per-node=2 --mpi={kind} bash -c 'if [ $SLURM_PROCID = 1 ]; then {how}; fi; exec {program}'", check=False)
+        assert done.rc and "task 1: " in done.err and "Terminating StepId=" in done.err, done
+    cluster.wait("no step is left", lambda: cluster.out("squeue -h -s") == "")
+    cluster.wait("no folder of PMIx left", lambda: not cluster.out("ls -d $BERTH_DIR/spool/*/pmix.* 2>/dev/null || true"))
+
+
+def test_32_ranks_on_4_nodes(cluster, mpi):
+    kind, program = mpi
+    out = cluster.run(f"srun --mpi={kind} -N4 --ntasks-per-node=8 {program}").out.splitlines()
+    assert sorted(int(x.split()[1]) for x in out) == list(range(32)) and all(x.endswith("sum 496") for x in out)
+
+
+def test_environment_of_pmix(cluster):
+    if not os.path.exists(f"{conftest.BUILD}/sbin/slurmstepd-pmix"):
+        pytest.skip("built without libpmix")
+    rows = cluster.run("srun --mpi=pmix -N2 --ntasks-per-node=2 bash -c 'echo $PMIX_RANK $SLURM_PROCID $PMIX_NAMESPACE $PMIX_HOSTNAME $SLURMD_NODENAME $SLURM_MPI_TYPE $SLURM_JOB_ID'").out
+    for rank, task, space, host, node, kind, job in (x.split() for x in rows.splitlines()):
+        assert rank == task and space == f"slurm.pmix.{job}.0" and host == node and kind == "pmix"
+    assert len(rows.splitlines()) == 4
+
+
+def test_mpi_conf(cluster):
+    """Where its folders are, variables for its programs; keys of other servers of PMIx change nothing; what does not work is refused."""
+    if not os.path.exists(f"{conftest.BUILD}/sbin/slurmstepd-pmix"):
+        pytest.skip("built without libpmix")
+    path, base = f"{cluster.home}/etc/mpi.conf", f"{cluster.work}/pmix"
+    os.makedirs(base)
+    os.chmod(base, 0o1777)
+    try:
+        with open(path, "w") as f:
+            f.write(f"# PMIx\nPMIxCliTmpDirBase={base}\npmixenv=PMIX_MCA_gds=hash;SITE_OF=mpi.conf\nPMIxTimeout=60\nPMIxDirectConnUCX=true\nPMIxCollFence=ring\nPMIxDebug=1\n")
+        cluster.run("scontrol reconfigure")
+        cluster.wait("it is used", lambda: cluster.run("srun --mpi=pmix -N4 -n4 printenv SITE_OF", check=False).out.split() == ["mpi.conf"] * 4)
+        shown = cluster.run("srun --mpi=pmix -N2 -n2 bash -c 'echo $PMIX_SERVER_TMPDIR $SLURM_JOB_ID $SLURMD_NODENAME'").out
+        for folder, job, node in (x.split() for x in shown.splitlines()):
+            assert folder == f"{base}/pmix.{job}.0.{node}"
+        cluster.wait("nothing is left there", lambda: not os.listdir(base))
+        assert "SITE_OF" not in cluster.run("srun -n1 env").out
+        with open(path, "w") as f:
+            f.write(f"PMIxCliTmpDirBase={base}/not\n")
+        cluster.run("scontrol reconfigure")
+        wrong = cluster.wait("it is used", lambda: (r := cluster.run("srun --mpi=pmix -n1 true", check=False)).rc and r)
+        assert f"cannot make {base}/not/pmix." in wrong.err and "PMIxCliTmpDirBase in mpi.conf" in wrong.err
+        for line, word in (("PMIxShareServerTopology=true", "does not work yet"), ("PMIxTimeout=soon", "PMIxTimeout"), ("PMIxFoo=1", "PMIxFoo")):
+            with open(path, "w") as f:
+                f.write(f"\n{line}\n")
+            refused = cluster.run("slurmd -C >/dev/null; slurmctld -D -t 2>&1 || scontrol reconfigure 2>&1", check=False)
+            assert f"{path}:2:" in refused.out and word in refused.out, refused
+    finally:
+        os.unlink(path)
+        cluster.run("scontrol reconfigure")
+    cluster.wait("as before", lambda: cluster.run("srun --mpi=pmix -n1 true", check=False).rc == 0)
+
+
 LAUNCHERS = [("openmpi", "mpirun.openmpi"), ("mpich", "mpiexec.hydra -bootstrap slurm"), ("mpich", "mpiexec.hydra")]
 
 
