@@ -383,9 +383,11 @@ static void jobs_rebind(struct core *c)
 			j->assoc = NULL;
 			continue;
 		}
-		Pb__JobDesc *d = job_desc(j);
-		acct_bind(c, j, d);
-		pb__job_desc__free_unpacked(d, NULL);
+		Pb__JobDesc d = { .qos = job_desc_str(j, 3), .account = job_desc_str(j, 2), .partition = job_desc_str(j, 4) };
+		acct_bind(c, j, &d); /* it reads these alone */
+		free(d.qos);
+		free(d.account);
+		free(d.partition);
 		if (j->state != PB__JOB_STATE__PENDING)
 			acct_count(c, j);
 	}

@@ -2,6 +2,7 @@
  * One call to slurmdbd is always under way: it is answered when something has changed there. Every answer goes to the core as a whole and to the store. */
 #include <pwd.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -18,6 +19,8 @@ struct accounts {
 	uint64_t known;
 	uint32_t *oper, *admin;      /* user ids by AdminLevel: operators and up; administrators */
 	size_t oper_n, admin_n;
+	uint8_t *held;               /* what the core has, packed */
+	size_t held_n;
 };
 
 static void ask(struct accounts *a);
@@ -48,12 +51,33 @@ static void admins_load(struct accounts *a, const Pb__AcctSnapshot *m)
 	}
 }
 
-static void to_core(struct accounts *a, const Pb__AcctSnapshot *m)
+/* Has the core just these? Then all jobs need not find their own again: with a million of them that takes seconds in which nobody is answered, and after
+ * a restart slurmdbd mostly says what the store had. Its version and its clusters are nothing to the core. */
+static bool held_already(struct accounts *a, const Pb__AcctSnapshot *m)
+{
+	Pb__AcctSnapshot k = *m;
+	k.version = 0;
+	k.n_cluster = 0;
+	size_t len = pb__acct_snapshot__get_packed_size(&k);
+	uint8_t *data = xmalloc(len + 1);
+	pb__acct_snapshot__pack(&k, data);
+	bool same = a->held && a->held_n == len && !memcmp(a->held, data, len);
+	free(a->held);
+	a->held = data;
+	a->held_n = len;
+	return same;
+}
+
+/* True: they are others than the core had. */
+static bool to_core(struct accounts *a, const Pb__AcctSnapshot *m)
 {
 	struct core_event ev = { .type = EV_ACCT };
 	admins_load(a, m);
 	ev.acct = m;
-	turn_step(a->d, &ev);
+	bool same = held_already(a, m);
+	if (!same)
+		turn_step(a->d, &ev);
+	return !same;
 }
 
 static void taken(struct accounts *a, const Pb__AcctSnapshot *m)
@@ -63,9 +87,9 @@ static void taken(struct accounts *a, const Pb__AcctSnapshot *m)
 	pb__acct_snapshot__pack(m, data);
 	a->known = m->version;
 	a->has_known = true;
-	to_core(a, m);
+	bool others = to_core(a, m);
 	turn_put(a->d, STORE_META, STORE_META_ACCT, data, len);
-	log_info("accounts and QOS from slurmdbd: version %llu, %zu associations, %zu QOS", (unsigned long long)m->version, m->n_assoc, m->n_qos);
+	log_info("accounts and QOS from slurmdbd: version %llu, %zu associations, %zu QOS%s", (unsigned long long)m->version, m->n_assoc, m->n_qos, others ? "" : ", as they were");
 }
 
 static void on_timer(uv_timer_t *h) { ask(h->data); }
@@ -145,7 +169,7 @@ int accounts_restore(struct ctld *d, struct error *err)
 	free(data);
 	if (!m)
 		return d->ignore_errors ? 0 : error_set(err, EBADMSG, "the accounts in StateSaveLocation cannot be read");
-	to_core(d->accounts, m);
+	(void)to_core(d->accounts, m);
 	pb__acct_snapshot__free_unpacked(m, NULL);
 	return 0;
 }
@@ -168,5 +192,6 @@ void accounts_destroy(struct accounts *a)
 		return;
 	free(a->oper);
 	free(a->admin);
+	free(a->held);
 	uv_close((uv_handle_t *)&a->timer, accounts_free);
 }

@@ -91,6 +91,23 @@ def test_preempts_by_qos(accounts):
     accounts.run(f"scancel {low}")
 
 
+def test_restart_takes_what_has_changed_meanwhile(accounts):
+    """What slurmdbd says after a restart is mostly what was saved: then jobs are left alone; a change made meanwhile is seen."""
+    def said():
+        return re.findall(r"accounts and QOS from slurmdbd: (.*)", accounts.read(f"{accounts.home}/log/slurmctld.log"))
+    for changed in (False, True):
+        before = len(said())
+        accounts.berth("kill slurmctld")
+        if changed:
+            accounts.run("sacctmgr -i modify qos few set MaxJobsPU=1")
+        accounts.berth("start slurmctld")
+        accounts.wait("slurmdbd was asked", lambda: len(said()) > before)
+        assert said()[before].endswith("as they were") != changed
+    first, second = (accounts.submit("--qos=few -o /dev/null --wrap 'sleep 300'") for _ in range(2))
+    accounts.wait("its reason", lambda: accounts.job(second, "Reason") == "QOSMaxJobsPerUserLimit")
+    accounts.run(f"scancel {first} {second}")
+
+
 def test_restart_without_slurmdbd_keeps_them(accounts):
     accounts.run("sacctmgr -i modify qos few set MaxJobsPU=1")
     first = accounts.submit("--qos=few -o /dev/null --wrap 'sleep 300'")
