@@ -31,6 +31,7 @@ GET(tres_per_task)
 	if (out->len == before)
 		str_add(out, f->absent);
 }
+GET(cron_job) { put_slice_set(out, msgview_text(jobview_desc(JOB), PB_JobDesc_cron_spec).n ? (struct slice){ "Yes", 3 } : (struct slice){ 0 }, f->absent); }
 GET(desc_text) { put_slice_set(out, msgview_text(jobview_desc(JOB), f->arg), f->absent); }
 GET(desc_num) { put_num_or(out, jobview_desc(JOB), f); }
 GET(desc_time) { put_when(out, msgview_num(jobview_desc(JOB), f->arg, 0), f->absent); }

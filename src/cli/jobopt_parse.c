@@ -655,8 +655,10 @@ JOBOPT_PARSER(ignore_signals)
 
 JOBOPT_PARSER(kill_command)
 {
-	int number = value && *value ? signame_parse(value) : SIGTERM;
-	if (number <= 0)
+	char *end;
+	long any = value ? strtol(value, &end, 10) : 0; /* whatever number: kill(2) says what it thinks of it */
+	int number = !value || !*value ? SIGTERM : *end ? signame_parse(value) : any < INT_MIN || any > INT_MAX ? 0 : (int)any;
+	if (number <= 0 && (!value || *end))
 		return jobopt_refuse_spec(o, row, err);
 	o->kill_command = true;
 	o->kill_command_signal = number;
@@ -881,8 +883,10 @@ JOBOPT_PARSER(gpus_per_task)
 
 JOBOPT_PARSER(gres)
 {
-	if (str_eq_nocase(value, "help"))
-		return jobopt_refuse(o, 1, err, "--gres=help is not supported by this version; scontrol show node lists them");
+	if (str_eq_nocase(value, "help")) {
+		o->show = JOBOPT_SHOW_GRES;
+		return 0;
+	}
 	if (str_eq_nocase(value, "none") || !*value) {
 		jobopt_put_str(o, &row->target, *value ? "none" : NULL);
 		return 0;

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/log.h"
 #include "cli/jobopt.h"
+#include "conf/conf.h"
 #include "cli/jobopt_row.h"
 #include "cli/opt.h"
 
@@ -59,6 +61,26 @@ static void help_print(const struct jobopt *o)
 	printf("\nHelp options:\n  -h, --help                  this text\n      --usage                 a short synopsis\n");
 }
 
+/* GresTypes of the configuration. */
+static int gres_help(void)
+{
+	struct conf *conf = NULL;
+	struct error err = { 0 };
+	if (conf_load_client(NULL, &conf, &err)) {
+		log_error("%s", err.line);
+		return 1;
+	}
+	const char *types = conf_str(conf, CONF_GresTypes);
+	puts("Valid gres options are:");
+	for (const char *p = types; p && *p;) {
+		size_t n = strcspn(p, ",");
+		printf("%.*s[[:type]:count]\n", (int)n, p);
+		p += n + (p[n] == ',');
+	}
+	conf_destroy(conf);
+	return 0;
+}
+
 bool jobopt_show(const struct jobopt *o, int *ret_exit)
 {
 	int code = 0;
@@ -86,6 +108,9 @@ bool jobopt_show(const struct jobopt *o, int *ret_exit)
 		break;
 	case JOBOPT_SHOW_MPI:
 		fputs("MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\n", stdout);
+		break;
+	case JOBOPT_SHOW_GRES:
+		code = gres_help();
 		break;
 	}
 	if (ret_exit)

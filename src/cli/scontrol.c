@@ -57,7 +57,10 @@ static void stop(struct scontrol *s, int argc, char **argv) { done = true; }
 static void version(struct scontrol *s, int argc, char **argv) { printf("slurm %s\n", BERTH_VERSION); }
 static void takeover(struct scontrol *s, int argc, char **argv)
 {
-	scontrol_fail(s, "slurm_takeover error: this version has no backup controller that could take over");
+	if (argc > 1) /* there is none of that number */
+		scontrol_fail(s, "takeover: invalid backup controller index (%s)", argv[1]);
+	else
+		scontrol_fail(s, "slurm_takeover error: this version has no backup controller that could take over");
 }
 static void help(struct scontrol *s, int argc, char **argv);
 

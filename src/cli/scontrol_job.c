@@ -137,6 +137,11 @@ static void put_time_lines(struct str *out, struct jobview *v, const struct scon
 	kv_when(out, " EndTime=", jobview_end(v), "Unknown");
 	kv_when(out, " Deadline=", msgview_num(d, PB_JobDesc_deadline, 0), "N/A");
 	str_add(out, NL(s));
+	if (msgview_text(d, PB_JobDesc_cron_spec).n) {
+		struct slice spec = msgview_text(d, PB_JobDesc_cron_spec);
+		str_addf(out, "CronJob=Yes CrontabSpec=\"%.*s\"", (int)spec.n, spec.p);
+		str_add(out, NL(s));
+	}
 	if (show_env.preempt && !jobview_is_pending(v) && start) {
 		kv_when(out, "PreemptEligibleTime=", start + show_env.preempt_exempt_sec, "Unknown");
 		kv_when(out, " PreemptTime=", jobview_num(v, PB_JobRecord_preempt_time, 0), "None");

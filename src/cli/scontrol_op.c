@@ -359,7 +359,7 @@ void scontrol_errnumstr(struct scontrol *s, int argc, char **argv)
 	if (argc != 2)
 		scontrol_fail(s, "one arguments required for keyword:%s", argv[0]);
 	else if (str_to_u64(argv[1], 0, 100000, &code) < 0)
-		scontrol_fail(s, "Invalid error number: %s", argv[1]);
+		scontrol_fail(s, "numeric arguments required for keyword:%s", argv[0]);
 	else
 		printf("%s\n", error_text((int)code));
 }

@@ -61,6 +61,7 @@ static void job_free(struct core_job *j)
 	struct job_extra *x = j->x;
 	if (x) {
 		free(x->why);
+		free(x->cron);
 		free(x->causes);
 		free(x->preempted_by);
 		acct_counted_free(x->counted);

@@ -255,6 +255,8 @@ void job_end(struct core *c, struct core_job *j, uint32_t state, uint32_t flags)
 {
 	assert(job_state_is_final(state) && !job_state_is_final(j->state));
 	bool had = j->alloc != NULL && j->state != PB__JOB_STATE__PENDING;
+	if (had && recur_again(c, j, state))
+		return;
 	queue_remove(c, j);
 	if (had) {
 		why_steps_keep(c, j);

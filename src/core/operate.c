@@ -63,6 +63,8 @@ static int op_requeue(struct core *c, struct core_job *j, const struct core_even
 	bool hold = ev->job_op->op == PB__JOB_OP_REQ__OP__REQUEUE_HOLD;
 	if (ev->job_op->incomplete && j->state == PB__JOB_STATE__COMPLETED)
 		return 0;
+	if (!hold && recur_skip(c, j))
+		return 0;
 	if (requeue_check(j, ev, err) < 0)
 		return err->code;
 	if (hold)

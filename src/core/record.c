@@ -598,6 +598,7 @@ static void restore_request(struct core *c, struct core_job *j, const Pb__JobRec
 	j->nice = d->nice;
 	j->begin = sec_last(d->begin_time);
 	j->deadline = sec_deadline(d->deadline);
+	recur_read(c, j, d, m->restarts ? now_sec(c) : sec_last(m->submit_time));
 	warn_parse(j, d->signal);
 	mail_parse(j, d->has_het_job_id && j->id != d->het_job_id ? NULL : d->mail_type);
 	if (!c->params.priority_multifactor && !j->prio_set)

@@ -33,6 +33,8 @@
 #include "proto/agent.pb-c.h"
 #include "tree.h"
 
+struct cron;
+
 #define WANT_MAX 8           /* kinds in one request */
 #define JOB_PARTS_MAX 32
 #define NEXT_ID_BLOCK 32
@@ -270,6 +272,7 @@ struct job_extra {              /* what few jobs have */
 	struct lic_want *lic;       /* licenses it holds */
 	uint32_t lic_n;
 	char *lic_was;              /* those it held */
+	struct cron *cron;          /* of scrontab: when it runs again (cron.c) */
 	char *causes;               /* of an ended job: a line for each step that failed */
 	char *nodes, *tres_alloc;   /* of an ended job, whose alloc is gone */
 	uint32_t nodes_n, cpus_n;
@@ -670,6 +673,12 @@ void avail_spare(struct core *c, const struct when *w, struct core_node *n, stru
 struct alloc *alloc_build(struct core *c, const struct shape *s, const struct core_part *p, const struct fit *f, uint32_t n, const struct when *w);
 
 #include "core/inside.h"
+
+/* recur.c */
+void recur_read(struct core *c, struct core_job *j, const Pb__JobDesc *d, uint32_t from); /* a cron_spec: it may begin at the first due minute after `from` */
+int recur_check(const struct core *c, const Pb__JobDesc *d, struct error *err);
+bool recur_again(struct core *c, struct core_job *j, uint32_t state);                    /* it ends: does it go back to the queue for its next run instead? Then it has */
+bool recur_skip(struct core *c, struct core_job *j);                                    /* scontrol requeue of one that waits: not the next run, the one after */
 
 /* job.c */
 struct core_job *job_find(const struct core *c, uint32_t id);

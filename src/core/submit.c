@@ -347,6 +347,7 @@ static void job_from_desc(struct core *c, struct core_job *j, const struct core_
 	j->submit = now_sec(c);
 	j->begin = sec_last(d->begin_time);
 	j->deadline = sec_deadline(d->deadline);
+	recur_read(c, j, d, now_sec(c));
 	warn_parse(j, d->signal);
 	mail_parse(j, d->has_het_job_id && j->id != d->het_job_id ? NULL : d->mail_type); /* for the leader of a heterogeneous job only */
 	j->hold = d->hold || (d->has_priority && !d->priority) ? REASON_HELD_USER : REASON_NONE;
@@ -445,7 +446,9 @@ static int submit_check(struct core *c, const struct core_event *ev, Pb__JobDesc
 		r = check_times(c, d, err);
 	if (r >= 0)
 		r = check_frequency(c, d, err);
-	if (r >= 0 && d->has_priority && d->priority && !ev->by.oper)
+	if (r >= 0)
+		r = recur_check(c, d, err);
+	if (r >= 0 && d->has_priority && !ev->by.oper)
 		d->has_priority = false; /* only operators set one: a user's job is queued as any other */
 	if (r >= 0 && d->has_nice && d->nice < 0 && !ev->by.oper)
 		r = error_set(err, ESLURM_INVALID_NICE, "%s", error_text(ESLURM_INVALID_NICE));

@@ -22,6 +22,7 @@ struct idents;
 struct cred;
 struct waiters;
 struct reads;
+struct crontabs;
 
 struct ctld {
 	uv_loop_t *loop;
@@ -42,6 +43,7 @@ struct ctld {
 	struct cred *cred;
 	struct waiters *waiters;
 	struct reads *reads;
+	struct crontabs *crontabs;
 	uint32_t slurm_uid;
 	char hostname[256];
 	uint64_t boot_ms;

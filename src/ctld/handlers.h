@@ -31,6 +31,8 @@ void rpc_script(struct ctld *d, struct wire_req *req);
 
 void rpc_ping(struct ctld *d, struct wire_req *req);
 void rpc_reconfigure(struct ctld *d, struct wire_req *req);
+void rpc_crontab_get(struct ctld *d, struct wire_req *req);
+void rpc_crontab_set(struct ctld *d, struct wire_req *req);
 void rpc_log_set(struct ctld *d, struct wire_req *req);
 void rpc_shutdown(struct ctld *d, struct wire_req *req);
 void rpc_license_list(struct ctld *d, struct wire_req *req);

@@ -132,7 +132,9 @@ void rpc_submit(struct ctld *d, struct wire_req *req)
 {
 	const Pb__SubmitReq *m = (const Pb__SubmitReq *)wire_req_msg(req);
 	uint32_t caller = wire_req_identity(req)->uid;
-	if ((m->has_as_uid || m->has_as_gid) && !ctld_is_admin(d, caller))
+	if (m->desc->cron_spec)
+		submit_refuse(d, req, ESLURM_NOT_SUPPORTED, "user id %u: entries of a crontab come by scrontab", caller);
+	else if ((m->has_as_uid || m->has_as_gid) && !ctld_is_admin(d, caller))
 		submit_refuse(d, req, ESLURM_ACCESS_DENIED, "user id %u may not submit for others", caller);
 	else
 		ident_get(d, submit_uid(req), submit_go, req);

@@ -20,6 +20,7 @@
 #include "ctld/agent.h"
 #include "ctld/core_config.h"
 #include "ctld/cred.h"
+#include "ctld/crontab.h"
 #include "ctld/ident.h"
 #include "ctld/reads.h"
 #include "ctld/restore.h"
@@ -209,6 +210,8 @@ static int start_core(struct ctld *d, struct error *err)
 		d->accounts = accounts_create(d);
 		rc = accounts_restore(d, err); /* before the jobs */
 		rc = rc ? rc : restore_all(saved, err);
+		if (!rc)
+			crontabs_load(d);
 	}
 	restore_end(saved);
 	return rc;

@@ -15,6 +15,7 @@
 #include "ctld/agent.h"
 #include "ctld/audit.h"
 #include "ctld/commit.h"
+#include "ctld/crontab.h"
 #include "ctld/reads.h"
 #include "ctld/scripts.h"
 #include "ctld/mail.h"
@@ -243,6 +244,8 @@ static void fx_allocated(struct turns *t, const struct core_effect *e)
 static void fx_ended(struct turns *t, const struct core_effect *e)
 {
 	audit_ended(t->d, e->job_id);
+	if (t->d->crontabs)
+		turn_after(t->d, crontab_ended, (void *)(uintptr_t)e->job_id);
 	turn_after(t->d, waiters_ended, (void *)(uintptr_t)e->job_id);
 }
 

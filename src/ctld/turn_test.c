@@ -41,6 +41,7 @@ void acct_add(struct ctld *d, const struct core_effect *e);
 void mail_add(struct ctld *d, const struct core_effect *e);
 void site_run(struct ctld *d, const struct core_effect *e);
 void trace_turn(struct ctld *d, const struct core_event *ev, const struct effects *fx, bool planned);
+void crontab_ended(struct ctld *d, void *arg);
 void audit_allocated(struct ctld *d, uint32_t job_id);
 void audit_ended(struct ctld *d, uint32_t job_id);
 void waiters_allocated(struct ctld *d, void *id);
@@ -56,6 +57,7 @@ void audit_ended(struct ctld *d, uint32_t job_id) { }
 void mail_add(struct ctld *d, const struct core_effect *e) { }
 void site_run(struct ctld *d, const struct core_effect *e) { (void)d, (void)e; }
 void trace_turn(struct ctld *d, const struct core_event *ev, const struct effects *fx, bool planned) { }
+void crontab_ended(struct ctld *d, void *arg) { }
 void waiters_allocated(struct ctld *d, void *id) { left(d, (void *)"allocated"); }
 void waiters_ended(struct ctld *d, void *id) { left(d, (void *)"ended"); }
 void scripts_forget(struct ctld *d, uint32_t id) { turn_remove(d, STORE_SCRIPT, id); }

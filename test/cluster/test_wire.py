@@ -146,7 +146,7 @@ def theirs(job, step):
         "JOB_UPDATE": ({1: [str(job)], 4: sets}, {DENIED, USER_ID}), "STEP_CREATE": ({1: {1: job, 5: 1}}, {DENIED}), "STEP_DONE": ({1: job, 2: step, 3: 0}, {DENIED}),
         "JOB_DONE": ({1: job, 2: 0}, {DENIED}), "STEP_LAYOUT": ({1: job, 2: step}, {DENIED}), "BCAST_CRED": ({1: job}, {DENIED}),
         "NODE_UPDATE": ({1: "node-1", 2: [{1: "State", 2: "DOWN"}]}, {DENIED}), "PART_UPDATE": ({1: "main", 2: [{1: "State", 2: "DOWN"}]}, {DENIED}),
-        "RECONFIGURE": ({}, {DENIED}), "LOG_SET": ({1: 9}, {DENIED}), "STEPS_DRAIN": ({1: job}, {DENIED}), "SHUTDOWN": ({}, {DENIED}), "RESV_UPDATE": ({1: 1, 3: [{1: "Nodes", 2: "node-1"}, {1: "StartTime", 2: "1"}, {1: "Duration", 2: "1"}, {1: "Users", 2: "root"}]}, {DENIED, USER_ID}),
+        "RECONFIGURE": ({}, {DENIED}), "LOG_SET": ({1: 9}, {DENIED}), "CRONTAB_GET": ({1: 0}, {USER_ID}), "CRONTAB_SET": ({1: 0, 2: "@daily x"}, {USER_ID}), "STEPS_DRAIN": ({1: job}, {DENIED}), "SHUTDOWN": ({}, {DENIED}), "RESV_UPDATE": ({1: 1, 3: [{1: "Nodes", 2: "node-1"}, {1: "StartTime", 2: "1"}, {1: "Duration", 2: "1"}, {1: "Users", 2: "root"}]}, {DENIED, USER_ID}),
         "SUBMIT": ({1: {1: "as-root"}, 4: bytes(16), 440: 0}, {DENIED}),   # as_uid
         "NODE_REGISTER": ({1: {1: "node-1"}}, {DENIED}), "NODE_EVENT": ({1: "node-1", 2: [{1: 1, 2: job, 4: 0}]}, {DENIED}),
     }
