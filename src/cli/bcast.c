@@ -28,6 +28,7 @@
 #include "base/str.h"
 #include "cli/bcast.h"
 #include "client/fan.h"
+#include "model/hostlist.h"
 #include "proto/agent.pb-c.h"
 #include "proto/controller.pb-c.h"
 #include "wire/stepio.h"
@@ -61,7 +62,7 @@ struct sending {
 	uint8_t key[32], *map;
 	size_t size, block;
 	struct target *target;
-	size_t n, left;
+	size_t n, left, *sent;     /* sent: which target the call to each node is for */
 	struct packed *packed;     /* compressed: made when the first target wants it, freed when no target does */
 	size_t blocks, first_kept;
 	int pending[256];
@@ -92,6 +93,7 @@ static int source_open(struct sending *x)
 		b->spec.mode &= ~b->umask & 0777;
 	b->spec.force = b->force;
 	b->spec.preserve = b->preserve;
+	b->spec.has_make_dir = b->spec.make_dir = b->make_dir;
 	b->spec.atime = (uint64_t)st.st_atime;
 	b->spec.mtime = (uint64_t)st.st_mtime;
 	b->spec.step_id = b->step_id;
@@ -103,6 +105,29 @@ static int source_open(struct sending *x)
 		return 255;
 	}
 	return 0;
+}
+
+/* --nodelist: all others are done with. */
+static int nodes_only(struct sending *x)
+{
+	struct hostlist hl = HOSTLIST_INIT;
+	struct error err = { 0 };
+	size_t found = 0;
+	if (hostlist_add(&hl, x->b->nodes, &err) < 0) {
+		log_error("%s", err.line);
+		return 1;
+	}
+	hostlist_uniq(&hl);
+	for (size_t i = 0; i < x->n; i++) {
+		x->target[i].over = hostlist_find(&hl, x->target[i].row->name) < 0;
+		x->left -= x->target[i].over;
+		found += !x->target[i].over;
+	}
+	bool all = found == hl.count;
+	hostlist_fini(&hl);
+	if (!all)
+		log_error("Not all nodes in --nodelist/-w '%s' are in job %u.", x->b->nodes, x->b->job_id);
+	return all ? 0 : 255;
 }
 
 static int cred_get(struct sending *x)
@@ -126,7 +151,7 @@ static int cred_get(struct sending *x)
 		x->target[i].row = x->cred->layout->node[i];
 		x->target[i].fd = -1;
 	}
-	return 0;
+	return x->b->nodes ? nodes_only(x) : 0;
 }
 
 static int listen_open(struct sending *x)
@@ -179,7 +204,7 @@ static void launch_answered(size_t i, int code, const ProtobufCMessage *rsp, con
 	struct sending *x = arg;
 	const Pb__LaunchRsp *m = (const Pb__LaunchRsp *)rsp;
 	if (code || m->code)
-		launch_failed(x, &x->target[i], m && m->detail ? m->detail : err->line[0] ? err->line : error_text(code ? code : (int)m->code));
+		launch_failed(x, &x->target[x->sent[i]], m && m->detail ? m->detail : err->line[0] ? err->line : error_text(code ? code : (int)m->code));
 }
 
 /* All nodes are told before any answer is waited for; the waiting is one for all, and the receivers of the others wait for us meanwhile, two minutes at most. */
@@ -188,8 +213,13 @@ static void launch_all(struct sending *x)
 	Pb__LaunchSpec m = PB__LAUNCH_SPEC__INIT;
 	struct client_fan_call call = { .rpc = RPC_D_LAUNCH, .req = &m.base, .connect_ms = LAUNCH_MS, .answer_ms = LAUNCH_MS };
 	struct client_fan_node *node = xcalloc(x->n + 1, sizeof(*node));
+	size_t n = 0;
+	x->sent = xcalloc(x->n + 1, sizeof(*x->sent));
 	for (size_t i = 0; i < x->n; i++)
-		node[i] = (struct client_fan_node){ x->target[i].row->name, x->target[i].row->addr, (uint16_t)x->target[i].row->port };
+		if (!x->target[i].over) {
+			x->sent[n] = i;
+			node[n++] = (struct client_fan_node){ x->target[i].row->name, x->target[i].row->addr, (uint16_t)x->target[i].row->port };
+		}
 	m.cred = x->cred->cred;
 	m.io_host = x->host;
 	m.has_io_port = m.has_io_key = m.has_umask = true;
@@ -198,7 +228,7 @@ static void launch_all(struct sending *x)
 	m.io_key.len = sizeof(x->key);
 	m.umask = x->b->umask;
 	m.bcast = &x->b->spec;
-	struct client_fan *f = client_fan_start(x->b->client, &call, node, x->n, launch_answered, x);
+	struct client_fan *f = client_fan_start(x->b->client, &call, node, n, launch_answered, x);
 	client_fan_finish(f);
 	client_fan_free(f);
 	free(node);
@@ -436,6 +466,7 @@ int bcast_send(struct bcast *b)
 	for (size_t i = 0; x.packed && i < x.blocks; i++)
 		free(x.packed[i].data);
 	free(x.packed);
+	free(x.sent);
 	free(x.target);
 	return rc;
 }

@@ -11,14 +11,14 @@
 #include "cli/bcast.h"
 #include "cli/opt.h"
 
-enum { SB_COMPRESS, SB_FORCE, SB_JOB, SB_PRESERVE, SB_SIZE, SB_TIMEOUT, SB_VERBOSE, SB_VERSION, SB_HELP, SB_USAGE, SB_SEND_LIBS, SB_TODO };
+enum { SB_COMPRESS, SB_FORCE, SB_JOB, SB_PRESERVE, SB_SIZE, SB_TIMEOUT, SB_VERBOSE, SB_VERSION, SB_HELP, SB_USAGE, SB_SEND_LIBS, SB_EXCLUDE, SB_NODES, SB_TODO };
 static const struct opt_row rows[] = {
 	{ "compress", 'C', OPT_OPTIONAL, "library", "compress what is sent: lz4 or none", SB_COMPRESS, false },
-	{ "exclude", 0, OPT_REQUIRED, "paths", "folders whose libraries are not sent", SB_TODO, true },
+	{ "exclude", 0, OPT_REQUIRED, "paths", "folders whose libraries are not sent with --send-libs", SB_EXCLUDE, false },
 	{ "force", 'f', OPT_NONE, NULL, "replace a file that is there already", SB_FORCE, false },
 	{ "jobid", 'j', OPT_REQUIRED, "id[.step]", "the job, or the step, whose nodes get the file", SB_JOB, false },
 	{ "no-allocation", 'Z', OPT_NONE, NULL, "send to nodes whatever runs there", SB_TODO, true },
-	{ "nodelist", 'w', OPT_REQUIRED, "nodes", "only these nodes", SB_TODO, true },
+	{ "nodelist", 'w', OPT_REQUIRED, "nodes", "only these nodes of the job", SB_NODES, false },
 	{ "preserve", 'p', OPT_NONE, NULL, "keep times and mode", SB_PRESERVE, false },
 	{ "send-libs", 0, OPT_OPTIONAL, "yes|no", "send the shared libraries of the program too", SB_SEND_LIBS, false },
 	{ "size", 's', OPT_REQUIRED, "bytes[k|m]", "send blocks of this size", SB_SIZE, false },
@@ -32,7 +32,7 @@ static const struct opt_row rows[] = {
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 #define SYNOPSIS "sbcast [OPTIONS] SOURCE DEST"
 static const char usage[] = "Usage: " SYNOPSIS "\n";
-static struct { const char *job, *compress; bool has_compress; } given;
+static struct { const char *job, *compress, *exclude; bool has_compress, send_libs; } given;
 
 static void size_parse(struct bcast *b, const char *text)
 {
@@ -48,6 +48,14 @@ static void size_parse(struct bcast *b, const char *text)
 		b->block = n < 4096 ? 4096 : n > 32u << 20 ? 32u << 20 : n;
 }
 
+static void send_libs(const char *value)
+{
+	if (!value || !*value || str_eq_nocase(value, "yes") || str_eq_nocase(value, "no"))
+		given.send_libs = !str_eq_nocase(value, "no");
+	else
+		log_error("Ignoring unrecognized --send-libs value '%s'", value);
+}
+
 static int option(const struct opt_row *row, const char *value, void *arg, struct error *err)
 {
 	struct bcast *b = arg;
@@ -58,10 +66,9 @@ static int option(const struct opt_row *row, const char *value, void *arg, struc
 	case SB_JOB: given.job = value; break;
 	case SB_PRESERVE: b->preserve = true; break;
 	case SB_SIZE: size_parse(b, value); break;
-	case SB_SEND_LIBS:
-		if (!value || !str_eq_nocase(value, "no"))
-			return error_set(err, ENOTSUP, "option '--send-libs' is not supported by this version");
-		break;
+	case SB_SEND_LIBS: send_libs(value); break;
+	case SB_EXCLUDE: given.exclude = value; break;
+	case SB_NODES: b->nodes = value; break;
 	case SB_TIMEOUT:
 		if (str_to_u64(value, 0, 1000000, &n) < 0)
 			return error_set(err, EINVAL, "Invalid numeric value \"%s\" for timeout.", value);
@@ -77,11 +84,12 @@ static int option(const struct opt_row *row, const char *value, void *arg, struc
 
 static bool is_on(const char *name) { const char *v = getenv(name); return v && !str_eq(v, "0") && !str_eq_nocase(v, "no"); }
 
-static int environment(struct bcast *b, struct error *err)
+static void environment(struct bcast *b)
 {
 	const char *value = getenv("SBCAST_SEND_LIBS");
-	if (value && !str_eq_nocase(value, "no"))
-		return error_set(err, ENOTSUP, "SBCAST_SEND_LIBS: sending libraries is not supported by this version");
+	if (value)
+		send_libs(value);
+	given.exclude = getenv("SBCAST_EXCLUDE");
 	if ((value = getenv("SBCAST_COMPRESS")))
 		given.compress = value, given.has_compress = true;
 	b->force = is_on("SBCAST_FORCE");
@@ -90,7 +98,6 @@ static int environment(struct bcast *b, struct error *err)
 		size_parse(b, value);
 	if ((value = getenv("SBCAST_TIMEOUT")))
 		b->timeout_sec = (int)strtol(value, NULL, 10);
-	return 0;
 }
 
 /* "5" or "5.0". */
@@ -120,7 +127,8 @@ int main(int argc, char **argv)
 	struct error err = { 0 };
 	char cwd[4096];
 	log_init("sbcast", LOG_L_INFO);
-	int first = environment(&b, &err) < 0 ? -1 : opt_parse(rows, ROWS, argc, argv, false, option, &b, &err);
+	environment(&b);
+	int first = opt_parse(rows, ROWS, argc, argv, false, option, &b, &err);
 	if (first < 0) {
 		log_error("%s", err.line);
 		fprintf(stderr, "Try \"sbcast --help\" for more information\n");
@@ -147,5 +155,10 @@ int main(int argc, char **argv)
 	b.source = argv[first];
 	b.dest = bcast_dest(client_conf(b.client), argv[first + 1], cwd);
 	b.compress = bcast_compress(client_conf(b.client), given.compress, given.has_compress);
-	return bcast_send(&b);
+	char *libs = NULL;
+	rc = bcast_send(&b);
+	if (!rc && given.send_libs)
+		rc = bcast_libs(&b, given.exclude, &libs);
+	free(libs);
+	return rc;
 }

@@ -151,6 +151,13 @@ static int receive(struct step *s, int fd)
 	const Pb__BcastSpec *b = s->spec->bcast;
 	char *path = bcast_path(b, s->job_id, s->node);
 	int file;
+	char *slash = strrchr(path, '/');
+	if (b->make_dir && slash && slash > path) {
+		*slash = 0;
+		if (mkdir(path, 0777) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
 	do {                               /* on a file system that nodes share, another of them may make it between the two */
 		if (b->force && unlink(path) < 0 && errno != ENOENT)
 			return -errno;

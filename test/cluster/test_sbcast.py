@@ -51,11 +51,26 @@ def test_inside_a_job(cluster):
     assert cluster.read(f"sb-{job}.txt") == "inside\n"
 
 
+def test_libraries_and_nodes(cluster, job):
+    """--send-libs puts a program's libraries beside it, those of excluded folders not; -w sends to some nodes only."""
+    here = cluster.work
+    cluster.run(f"sbcast -f -j{job} --send-libs --exclude=NONE /bin/sh {here}/shell")
+    libs = os.listdir(f"{here}/shell_libs")
+    assert "libc.so.6" in libs and cluster.out(f"LD_LIBRARY_PATH={here}/shell_libs {here}/shell -c 'grep -c {here}/shell_libs/libc /proc/$$/maps'") != "0"
+    cluster.run(f"sbcast -f -j{job} --send-libs --exclude=/lib,/usr/lib,/lib64,/usr/lib64 /bin/sh {here}/bare")
+    assert os.path.exists(f"{here}/bare") and not os.path.exists(f"{here}/bare_libs")
+    r = cluster.run(f"sbcast -f -j{job} --send-libs=maybe src {here}/copy; sbcast -f -j{job} --send-libs --exclude=rel src {here}/copy")
+    assert "Ignoring unrecognized --send-libs value 'maybe'" in r.err and "Ignoring non-absolute excluded path: 'rel'" in r.err and "Cannot autodetect libraries for 'src'" in r.err
+    os.mkdir(f"{here}/some")
+    cluster.run(f"sbcast -j{job} -w node-1 src {here}/some/file")          # the second node of one file system would say that it exists
+    assert os.listdir(f"{here}/some") == ["file"]
+
+
 def test_refusals(cluster, job, user):
     for args, rc, text in ((f"-j{job} /no/file x", 255, "Can't open `/no/file`: No such file or directory"), (f"-j{job} /etc x", 255, "Can't mmap file `/etc`"),
                            (f"-j{job} src /no/dir/x", 2, "REQUEST_FILE_BCAST(node-2): No such file or directory"), ("src x", 1, "Need a job id to run this command."),
                            ("-j 99999 src x", 1, "Failed to load JobId=99999: 'Invalid job id specified'"), ("--jobid=foo src x", 1, "Bad job/step specified: foo"),
-                           (f"-j{job} src", 1, "Need two file names, have 1 names"), (f"--send-libs -j{job} src x", 1, "'--send-libs' is not supported")):
+                           (f"-j{job} src", 1, "Need two file names, have 1 names"), (f"-w node-9 -j{job} src x", 255, "Not all nodes in --nodelist/-w 'node-9' are in job")):
         result = cluster.run(f"sbcast {args}", check=False)
         assert result.rc == rc and text in result.err, args
     assert "Compression type 'foo' unknown" in cluster.run(f"sbcast -f -Cfoo -j{job} src /tmp/berth-sbcast-{job}; rm /tmp/berth-sbcast-{job}").err
