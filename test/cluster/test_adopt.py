@@ -189,6 +189,33 @@ def test_options(cluster, sshd):
     sshd.options()
 
 
+def test_further_options(cluster, sshd, job):
+    """Each with the session inside or refused; what is misspelled leaves the default."""
+    sshd.options("nodename=nowhere action_generic_failure=allow")
+    assert sshd.run("echo in").out == "in\n"
+    for words in ("service=*", "service=sshd log_level=debug3 disable_x11=1 join_container=true", "disable_x11=0 log_level=quiet action_no_jobs=perhaps no_such_option=1"):
+        sshd.options(words)
+        session = sshd.start("echo $$; exec sleep 300")
+        pid = int(session.stdout.readline())
+        assert pid in pids(cluster, job), words
+        os.kill(pid, signal.SIGKILL)
+        session.wait(60)
+    sshd.options()
+
+
+def test_an_adoption_that_fails(cluster, sshd, job):
+    """Of a job whose private folders are gone: refused, or let in outside of it (action_adopt_failure)."""
+    keepers = [int(p) for p in cluster.out(f"pgrep -f '^slurmstepd: \\[{job}.extern\\]'").split() if f"{cluster.home}/" in os.readlink(f"/proc/{p}/cwd") and os.getsid(int(p)) != int(p)]
+    assert len(keepers) == 2
+    for p in keepers:
+        os.kill(p, signal.SIGKILL)
+    done = sshd.run("id")
+    assert done.rc == 255 and "this session could not be adopted into any of your jobs" in done.err
+    sshd.options("action_adopt_failure=allow")
+    assert sshd.run("echo in").out == "in\n"
+    sshd.options()
+
+
 def test_killed_slurmstepd_leaves_nothing(cluster, sshd, job):
     session = sshd.start("echo $$; exec sleep 300")
     pid = int(session.stdout.readline())
