@@ -185,4 +185,5 @@ def test_energy_of_the_processors(cluster, node):
 
 def test_no_counters(cluster, node):
     node.start("rapl", BERTH_POWERCAP=f"{node.folder}/nothing")
-    assert "no counter of /sys/class/powercap can be read" in open(cluster.out("scontrol show config | sed -n 's/^SlurmdLogFile *= //p'").strip().replace("%n", "gpu1")).read()
+    log = cluster.out("scontrol show config | sed -n 's/^SlurmdLogFile *= //p'").strip().replace("%n", "gpu1")
+    cluster.wait("what the log says", lambda: "no counter of /sys/class/powercap can be read" in open(log).read())
