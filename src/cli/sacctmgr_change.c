@@ -55,7 +55,10 @@ static int commit(struct sacctmgr *s, const char *doing)
 	if (!rc)
 		return 0;
 	fflush(stdout);
-	fprintf(stderr, " Problem %s: %s\n", doing, rc == -ESLURM_ACCESS_DENIED ? "Access/permission denied" : err.line);
+	if (rc == -EBUSY)
+		fprintf(stderr, " Error with request: %s\n", err.line);
+	else
+		fprintf(stderr, " Problem %s: %s\n", doing, rc == -ESLURM_ACCESS_DENIED ? "Access/permission denied" : err.line);
 	return 1;
 }
 

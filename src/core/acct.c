@@ -176,6 +176,32 @@ bool acct_preempts(const struct core_job *by, const struct core_job *victim)
 	return false;
 }
 
+static const Pb__AccountRecord *account_of(const struct acct *a, const char *name)
+{
+	for (size_t i = 0; i < a->m->n_account; i++)
+		if (str_eq_nocase(a->m->account[i]->name, name))
+			return a->m->account[i];
+	return NULL;
+}
+
+bool acct_coordinates(const struct core *c, const struct core_caller *by, const struct core_job *j)
+{
+	if (!c->acct || !by->user)
+		return false;
+	for (const struct acct_assoc *s = j->assoc; s; s = s->parent) {
+		const Pb__AccountRecord *m = account_of(c->acct, s->m->account);
+		for (size_t i = 0; m && i < m->n_coordinator; i++)
+			if (!strcmp(m->coordinator[i], by->user))
+				return true;
+	}
+	return false;
+}
+
+bool acct_may(const struct core *c, const struct core_caller *by, const struct core_job *j)
+{
+	return j->uid == by->uid || by->oper || acct_coordinates(c, by, j);
+}
+
 /* --- the tables ---------------------------------------------------------------------------------- */
 
 static void ones_free(struct acct_one *list)

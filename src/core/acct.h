@@ -78,6 +78,8 @@ void acct_bind(struct core *c, struct core_job *j, const Pb__JobDesc *d); /* loo
 int acct_submit(struct core *c, const struct core_caller *by, Pb__JobDesc *d, struct arena *a, struct error *err); /* defaults, and may he? */
 uint32_t acct_wait(const struct core *c, const struct core_job *j); /* its account or QOS is not there (any more) */
 uint32_t acct_qos_flags(struct core *c, const char *qos);      /* QOSF_*, where limits are enforced */
+bool acct_coordinates(const struct core *c, const struct core_caller *by, const struct core_job *j); /* its account, or one above */
+bool acct_may(const struct core *c, const struct core_caller *by, const struct core_job *j); /* change it, as its user may */
 double acct_qos_factor(const struct core *c, const struct core_job *j);
 double acct_fair_factor(const struct core_job *j);
 double acct_assoc_factor(const struct core *c, const struct core_job *j);

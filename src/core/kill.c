@@ -2,6 +2,7 @@
  * Without a signal, and with KILL for a whole job, the job ends now as CANCELLED; other signals go to its processes. */
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/state.h"
 
 #define SIG_KILL 9
@@ -97,7 +98,7 @@ static int signal_job(struct core *c, struct core_job *j, const Pb__KillReq *q, 
 /* A heterogeneous job that waits can be cancelled only as a whole: by its leader's id. */
 static int kill_one(struct core *c, struct core_job *j, bool whole, const Pb__KillReq *q, const struct core_caller *by, struct error *err)
 {
-	if (j->uid != by->uid && !by->oper)
+	if (!acct_may(c, by, j))
 		return error_set(err, ESLURM_ACCESS_DENIED, "job %u belongs to another user", j->id);
 	if (job_state_is_final(j->state))
 		return error_set(err, ESLURM_ALREADY_DONE, "job %u has ended", j->id);
@@ -122,7 +123,7 @@ static int kill_step(struct core *c, const struct selector *s, const Pb__KillReq
 		struct step *st = j ? step_find(j, s->step) : NULL;
 		if (!j || (some && (!st || st->done)))
 			continue;
-		if (j->uid != by->uid && !by->oper)
+		if (!acct_may(c, by, j))
 			return error_set(err, ESLURM_ACCESS_DENIED, "job %u belongs to another user", j->id);
 		if (!st || !j->alloc || st->done)
 			return error_set(err, job_state_is_final(j->state) ? ESLURM_ALREADY_DONE : ESLURM_INVALID_STEP_ID, "step %u of job %u does not run", s->step, j->id);
@@ -191,7 +192,7 @@ static void kill_matching(struct core *c, const struct core_event *ev, const str
 		char id[40];
 		if (!j)
 			break;
-		if (!filter_match(c, f, j) || (j->uid != ev->by.uid && !ev->by.oper))
+		if (!filter_match(c, f, j) || !acct_may(c, &ev->by, j))
 			continue;
 		job_id_text(j, id, sizeof id);
 		(void)kill_one(c, j, het_leads(j), ev->kill, &ev->by, &err);

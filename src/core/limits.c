@@ -8,7 +8,7 @@
 #include "core/reserve.h"
 
 /* Is `word` in the comma list? "ALL", absent and empty lists hold everything. */
-static bool list_has(const char *list, const char *word, bool absent)
+static bool names_has(const char *list, const char *word, bool absent)
 {
 	if (!list || !list[0])
 		return absent;
@@ -16,10 +16,21 @@ static bool list_has(const char *list, const char *word, bool absent)
 		return true;
 	for (const char *s = list; *s;) {
 		size_t k = strcspn(s, ",");
-		if (word && strlen(word) == k && !strncmp(s, word, k))
+		if (word && strlen(word) == k && !strncasecmp(s, word, k))
 			return true;
 		s += k + (s[k] == ',');
 	}
+	return false;
+}
+
+/* Names of groups are as they are written. */
+static bool list_has(const char *list, const char *word, bool absent)
+{
+	if (!list || !list[0] || (absent && !strcasecmp(list, "ALL")))
+		return absent;
+	for (const char *s = list; word && *s; s += strcspn(s, ","), s += *s == ',')
+		if (strlen(word) == strcspn(s, ",") && !strncmp(s, word, strlen(word)))
+			return true;
 	return false;
 }
 
@@ -71,9 +82,9 @@ uint32_t part_reason(const struct core *c, const struct core_part *p, const stru
 {
 	const Pb__PartitionRecord *r = p->rec;
 	uint64_t max_node = r->has_max_mem_per_node ? r->max_mem_per_node : c->params.max_mem_per_node;
-	if (!list_has(r->allow_accounts, d->account, true) || list_has(r->deny_accounts, d->account, false))
+	if (!names_has(r->allow_accounts, d->account, true) || names_has(r->deny_accounts, d->account, false))
 		return REASON_ACCOUNT_NOT_ALLOWED;
-	if (!list_has(r->allow_qos, d->qos, true) || list_has(r->deny_qos, d->qos, false))
+	if (!names_has(r->allow_qos, d->qos, true) || names_has(r->deny_qos, d->qos, false))
 		return REASON_QOS_NOT_ALLOWED;
 	if (!part_host_allowed(r, d))
 		return REASON_PARTITION_CONFIG;

@@ -1,6 +1,7 @@
 /* operate.c - scontrol hold, release, requeue, suspend, resume, notify, top: one table row each */
 #include <stdlib.h>
 
+#include "core/acct.h"
 #include "core/change.h"
 
 typedef int (*op_fn)(struct core *c, struct core_job *j, const struct core_event *ev, struct error *err);
@@ -194,7 +195,8 @@ static int operate_one(struct core *c, struct core_job *j, const struct core_eve
 	for (size_t i = 0; i < sizeof op_table / sizeof op_table[0]; i++) {
 		if (op_table[i].op != ev->job_op->op)
 			continue;
-		if ((j->uid != ev->by.uid || (op_table[i].oper_only && !(c->params.user_top && ev->job_op->op == PB__JOB_OP_REQ__OP__TOP))) && !ev->by.oper)
+		bool opers = op_table[i].oper_only && !(c->params.user_top && ev->job_op->op == PB__JOB_OP_REQ__OP__TOP);
+		if (!ev->by.oper && (opers ? !acct_coordinates(c, &ev->by, j) || ev->job_op->op != PB__JOB_OP_REQ__OP__TOP : !acct_may(c, &ev->by, j)))
 			return error_set(err, op_table[i].other, op_table[i].oper_only ? "this is for operators (job %u)" : "job %u belongs to another user", j->id);
 		return op_table[i].fn(c, j, ev, err);
 	}

@@ -581,7 +581,7 @@ static int update_one(struct core *c, struct core_job *j, const struct core_even
 	const Pb__JobUpdateReq *q = ev->job_update;
 	struct change ch = { .c = c, .j = j, .ev = ev, .err = err };
 	int r = 0;
-	if (j->uid != ev->by.uid && !ev->by.oper)
+	if (!acct_may(c, &ev->by, j))
 		return error_set(err, ESLURM_INVALID_USER_ID, "job %u belongs to another user", j->id);
 	if (job_state_is_final(j->state))
 		return error_set(err, ESLURM_JOB_FINISHED, "job %u has ended", j->id);
@@ -667,7 +667,7 @@ static int update_step(struct core *c, const struct core_event *ev, const struct
 	uint32_t min = 0;
 	if (!st || st->done)
 		return error_set(err, ESLURM_INVALID_JOB_ID, "no such step runs");
-	if (j->uid != ev->by.uid && !ev->by.oper)
+	if (!acct_may(c, &ev->by, j))
 		return error_set(err, ESLURM_INVALID_USER_ID, "job %u belongs to another user", j->id);
 	for (size_t i = 0; i < q->n_set; i++) {
 		if (strcasecmp(q->set[i]->key, "TimeLimit"))

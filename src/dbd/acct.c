@@ -99,6 +99,24 @@ static int apply(struct db *d, const Pb__AcctChange *ch, const char *actor, stru
 	return rc;
 }
 
+/* An association with jobs that wait or run stays. */
+static int active_refuse(struct db *d, const Pb__AcctChange *ch, struct error *err)
+{
+	const Pb__AssocRecord *m = ch->remove ? ch->assoc : NULL;
+	if (!m || !m->user || !*m->user)
+		return 0;
+	sqlite3_stmt *st = db_ready(d, ST_ACTIVE);
+	db_bind_text(st, 1, m->cluster);
+	db_bind_text(st, 2, m->account);
+	db_bind_text(st, 3, m->user);
+	int rc = 0;
+	if (sqlite3_step(st) == SQLITE_ROW)
+		rc = error_set(err, EBUSY, "Job(s) active, cancel job(s) before remove\n  JobID = %-10lld C = %-10.10s A = %-10.10s U = %-9.9s Q = %-9.9s", (long long)sqlite3_column_int64(st, 0), m->cluster, m->account, m->user,
+			       sqlite3_column_text(st, 1) ? (const char *)sqlite3_column_text(st, 1) : "");
+	sqlite3_reset(st);
+	return rc;
+}
+
 int acct_change(struct db *d, const Pb__AcctSetReq *req, const char *actor, uint64_t *ret_version, struct error *err)
 {
 	int rc = db_run(d, db_ready(d, ST_BEGIN), err);
@@ -107,7 +125,7 @@ int acct_change(struct db *d, const Pb__AcctSetReq *req, const char *actor, uint
 	if (acct_version(d) != req->version)
 		rc = error_set(err, EAGAIN, "somebody else has changed something meanwhile");
 	for (size_t i = 0; !rc && i < req->n_change; i++)
-		rc = apply(d, req->change[i], actor, err);
+		rc = active_refuse(d, req->change[i], err) ? -EBUSY : apply(d, req->change[i], actor, err);
 	if (!rc)
 		rc = db_run(d, db_ready(d, ST_COMMIT), err);
 	if (rc)
@@ -264,4 +282,55 @@ uint32_t acct_admin_level(struct db *d, const char *user)
 	}
 	sqlite3_reset(st);
 	return level;
+}
+
+/* --- coordinators ------------------------------------------------------------------------------------------ */
+
+static const char *account_above(const Pb__AcctSnapshot *s, const char *cluster, const char *account)
+{
+	for (size_t i = 0; i < s->n_assoc; i++) {
+		const Pb__AssocRecord *m = s->assoc[i];
+		if (str_eq(m->cluster, cluster) && str_eq_nocase(m->account, account) && !(m->user && *m->user))
+			return m->parent && *m->parent ? m->parent : NULL;
+	}
+	return NULL;
+}
+
+static bool coordinates(const Pb__AcctSnapshot *s, const char *user, const char *cluster, const char *account)
+{
+	for (size_t depth = 0; account && depth <= s->n_assoc; depth++, account = account_above(s, cluster, account))
+		for (size_t i = 0; i < s->n_account; i++)
+			for (size_t k = 0; str_eq_nocase(s->account[i]->name, account) && k < s->account[i]->n_coordinator; k++)
+				if (str_eq(s->account[i]->coordinator[k], user))
+					return true;
+	return false;
+}
+
+static bool user_known(const Pb__AcctSnapshot *s, const char *name)
+{
+	for (size_t i = 0; i < s->n_user; i++)
+		if (str_eq(s->user[i]->name, name))
+			return true;
+	return false;
+}
+
+/* Users of his accounts, and those accounts, where they stand; a user who is not known yet becomes one. */
+bool acct_coordinator_may(struct db *d, const char *user, const Pb__AcctSetReq *q)
+{
+	Pb__AcctSnapshot *s;
+	bool may = q->n_change > 0;
+	if (acct_snapshot(d, NULL, &s, NULL))
+		return false;
+	for (size_t i = 0; may && i < q->n_change; i++) {
+		const Pb__AcctChange *ch = q->change[i];
+		const Pb__AssocRecord *m = ch->assoc;
+		if (m) {
+			const char *was = account_above(s, m->cluster, m->account);
+			bool is_user = m->user && *m->user, stands = is_user || (was && str_eq_nocase(was, m->parent));
+			may = coordinates(s, user, m->cluster, m->account) && stands && !ch->qos && !ch->account && !ch->user && !ch->cluster;
+		} else
+			may = ch->user && !ch->remove && !ch->user->admin && !user_known(s, ch->user->name) && !ch->qos && !ch->account && !ch->cluster;
+	}
+	pb__acct_snapshot__free_unpacked(s, NULL);
+	return may;
 }

@@ -95,7 +95,7 @@ void acct_set(struct acct_calls *a, struct wire_req *r, bool daemon)
 	Pb__AcctSetRsp rsp = PB__ACCT_SET_RSP__INIT;
 	struct error err = { 0 };
 	uint32_t level = daemon ? 2 : pw ? acct_admin_level(a->db, pw->pw_name) : 0;
-	if (!may_change(level, q)) {
+	if (!may_change(level, q) && !(pw && acct_coordinator_may(a->db, pw->pw_name, q))) {
 		wire_reply_error(r, -ESLURM_ACCESS_DENIED, "Access/permission denied");
 		return;
 	}

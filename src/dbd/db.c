@@ -88,6 +88,7 @@ static const char *const statements[ST_COUNT] = {
 	[ST_ACCT_ID] = "SELECT id FROM acct WHERE kind=? AND key=?",
 	[ST_ACCT_NEXT] = "SELECT coalesce(max(id), 0) + 1 FROM acct WHERE kind=?",
 	[ST_TXN_ADD] = "INSERT INTO txn(time, actor, action, target) VALUES(unixepoch(),?,?,?)",
+	[ST_ACTIVE] = "SELECT j.job_id, j.qos FROM job j JOIN cluster c ON c.id = j.cluster WHERE c.name = ? AND lower(j.account) = lower(?) AND j.user = ? AND j.state < 3 AND NOT j.requeued AND j.end = 0 LIMIT 1",
 	[ST_TXN_LAST] = "SELECT coalesce(max(id), 0) FROM txn",
 	[ST_STEPS_OF] = "SELECT record FROM step WHERE job=? ORDER BY step_id", /* special steps have negative numbers: they come first */
 };

@@ -13,7 +13,7 @@
 #include "proto/job.pb-c.h"
 
 enum db_statement { ST_BEGIN, ST_COMMIT, ST_ROLLBACK, ST_CLUSTER_ADD, ST_CLUSTER_GET, ST_CLUSTER_SEQ, ST_JOB_PUT, ST_JOB_EXACT, ST_JOB_LATEST, ST_STEP_PUT, ST_STEPS_OF,
-	ST_ACCT_PUT, ST_ACCT_DROP, ST_ACCT_LIST, ST_ACCT_GET, ST_ACCT_HAS, ST_ACCT_SAME, ST_ACCT_ID, ST_ACCT_NEXT, ST_TXN_ADD, ST_TXN_LAST, ST_COUNT };
+	ST_ACCT_PUT, ST_ACCT_DROP, ST_ACCT_LIST, ST_ACCT_GET, ST_ACCT_HAS, ST_ACCT_SAME, ST_ACCT_ID, ST_ACCT_NEXT, ST_TXN_ADD, ST_TXN_LAST, ST_ACTIVE, ST_COUNT };
 struct db {
 	sqlite3 *sql;
 	char *path;
@@ -54,4 +54,5 @@ int acct_change(struct db *d, const Pb__AcctSetReq *req, const char *actor, uint
 /* The slurmctld of a cluster says where it is; a cluster not known yet gets its account root. */
 int acct_cluster_seen(struct db *d, const Pb__ClusterRecord *m, bool *ret_new, struct error *err);
 int acct_begin(struct db *d, struct error *err);   /* a new database: QOS normal, account and user root */
+bool acct_coordinator_may(struct db *d, const char *user, const Pb__AcctSetReq *q); /* all of it, as coordinator of accounts */
 uint32_t acct_admin_level(struct db *d, const char *user);

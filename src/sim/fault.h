@@ -67,6 +67,8 @@ struct told {
 	uint32_t launched, ended;         /* last run started, told ended: restarts + 1 */
 	uint32_t run, host, array, lics[2]; /* run of the claims: restarts + 1 */
 	uint32_t depends, seen, seen_epoch; /* afterany of that job; last run that its node named to the controller of that epoch */
+	bool few;                         /* running, in QOS few */
+	uint32_t few_cpus;
 	bool held, over;                  /* on disk: pending and held; it was final once */
 	struct claim *claim;              /* NODES of them while it has any */
 };

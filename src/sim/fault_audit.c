@@ -164,6 +164,8 @@ static void committed_job(struct sim *s, const struct put *p)
 	t->final = !r || job_state_is_final(r->state);
 	t->over = t->over || t->final;
 	t->running = r && (r->state == PB__JOB_STATE__RUNNING || r->state == PB__JOB_STATE__SUSPENDED);
+	t->few = t->running && r->desc && str_eq(r->desc->qos, "few");
+	t->few_cpus = t->few ? r->num_cpus : 0;
 	t->array = r && r->has_array_job_id ? r->array_job_id : 0;
 	t->lics[0] = t->running ? licenses_of(r->licenses_alloc, "lic:") : 0;
 	t->lics[1] = t->running ? licenses_of(r->licenses_alloc, "soft:") : 0;
@@ -204,7 +206,7 @@ static void committed_resv(struct sim *s, const struct put *p)
 
 void audit_committed(struct sim *s, const struct batch *b)
 {
-	uint32_t lics[2] = { 0 };
+	uint32_t lics[2] = { 0 }, few = 0, few_cpus = 0;
 	for (size_t i = 0; i < b->puts; i++) /* in the order in which it happened */
 		if (b->put[i].table == STORE_JOB)
 			committed_job(s, &b->put[i]);
@@ -213,6 +215,8 @@ void audit_committed(struct sim *s, const struct batch *b)
 	for (uint32_t id = 1; id <= s->highest; id++) {
 		const struct told *t = &s->told[id];
 		uint32_t tasks = 0;
+		few += t->few;
+		few_cpus += t->few_cpus;
 		lics[0] += t->lics[0];
 		lics[1] += t->lics[1];
 		for (uint32_t o = t->array && t->running ? id : s->highest + 1; o <= s->highest; o++)
@@ -220,6 +224,8 @@ void audit_committed(struct sim *s, const struct batch *b)
 		if (tasks > 2)
 			wrong(s, "more tasks of an array run than it allows", id, tasks);
 	}
+	if (few > 3 || few_cpus > 40)
+		wrong(s, "more runs in a QOS than its limits allow", few, few_cpus);
 	if (lics[0] > LICENSES || lics[1] > SOFT_LICENSES)
 		wrong(s, "more licenses are given than there are", lics[0], lics[1]);
 	for (size_t i = 0; i < b->puts; i++)

@@ -1,7 +1,11 @@
 /* fault_turn.c - the controller's turn: effects, what waits for the disk, orders to nodes, its death and its start (see fault.h) */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/alloc.h"
 #include "model/hostlist.h"
+#include "model/limit.h"
 #include "sim/fault.h"
 
 static struct batch *batch_open(struct sim *s)
@@ -269,6 +273,56 @@ static void configure(struct sim *s)
 	step(s, &ev);
 }
 
+/* What the store has of use, then the accounts: alice and bob may use QOS few (3 jobs, 40 CPUs) and spent (40 CPU minutes). */
+static void accounts_give(struct sim *s)
+{
+	static const struct { const char *qos, *limit, *value; } limits[] = { { "few", "GrpJobs", "3" }, { "few", "GrpTRES", "cpu=40" }, { "spent", "GrpTRESMins", "cpu=40" }, { "spent", "MaxTRESRunMinsPU", "cpu=1300" } };
+	static const char *const names[] = { "normal", "few", "spent" }, *const who[] = { NULL, "alice", "bob", "root" };
+	struct core_event ev = event(s, EV_RESTORE_USAGE, 0);
+	Pb__AcctSnapshot *m = xcalloc(1, sizeof *m);
+	struct error err = { 0 };
+	const char *tres;
+	void *data = NULL;
+	size_t len;
+	pb__acct_snapshot__init(m);
+	m->qos = xcalloc(3, sizeof *m->qos);
+	m->assoc = xcalloc(4, sizeof *m->assoc);
+	for (uint32_t i = 0; i < 3; i++) {
+		Pb__QosRecord *q = m->qos[m->n_qos++] = xcalloc(1, sizeof *q);
+		pb__qos_record__init(q);
+		q->id = i + 1;
+		q->name = xstrdup(names[i]);
+		struct limit_list l = { NULL, 0 };
+		for (size_t k = 0; k < sizeof limits / sizeof *limits; k++) {
+			const struct limit_row *row = limit_find(limits[k].limit, strlen(limits[k].limit), true, &tres);
+			if (!strcmp(limits[k].qos, names[i]) && (!row || limit_set(&l, row, tres, limits[k].value, &err)))
+				wrong(s, "a limit of the simulation is none", i, 0);
+		}
+		q->limit = l.at;
+		q->n_limit = l.n;
+	}
+	for (uint32_t i = 0; i < 4; i++) {
+		Pb__AssocRecord *a = m->assoc[m->n_assoc++] = xcalloc(1, sizeof *a);
+		pb__assoc_record__init(a);
+		a->id = i + 1;
+		a->cluster = xstrdup(s->params.cluster);
+		a->account = xstrdup("root");
+		a->user = xstrdup_null(who[i]);
+		a->has_is_default = a->is_default = who[i] != NULL;
+	}
+	if (!store_get(s->store, STORE_META, STORE_META_USAGE, &data, &len, &err)) {
+		Pb__AcctUsage *u = pb__acct_usage__unpack(NULL, len, data);
+		ev.usage = u;
+		step(s, &ev);
+		pb__acct_usage__free_unpacked(u, NULL);
+		free(data);
+	}
+	ev = event(s, EV_ACCT, 0);
+	ev.acct = m;
+	step(s, &ev);
+	pb__acct_snapshot__free_unpacked(m, NULL);
+}
+
 void controller_start(struct sim *s)
 {
 	void *data = NULL;
@@ -280,6 +334,8 @@ void controller_start(struct sim *s)
 	s->down = false;
 	s->epoch++;
 	configure(s);
+	if (!s->params.backfill) /* a limit that parks a job drops its promise: audit_plan does not know that yet */
+		accounts_give(s);
 	batch_free(s->open);
 	s->open = NULL;
 	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)

@@ -53,6 +53,7 @@ static void submit(struct sim *s)
 	}
 	d.array = (char *)(draw(s, 20) ? NULL : "0-3%2");
 	submit_more(s, &d);
+	d.qos = (char *)(s->params.backfill || draw(s, 3) ? NULL : draw(s, 2) ? "few" : "spent");
 	ev.submit.desc = &d;
 	ev.submit.idem_key = key;
 	ev.submit.idem_hash = hash;

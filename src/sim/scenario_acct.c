@@ -121,7 +121,18 @@ static Pb__AssocRecord *assoc_find(struct play *p, const char *account, const ch
 	return m->assoc[m->n_assoc++] = s;
 }
 
-/* account NAME [user=alice] [parent=] [default] [qos=a,b] [DefaultQOS=] [Priority=] [GrpJobs=2 ...] */
+static void set_coordinator(struct play *p, const char *account, const char *users)
+{
+	Pb__AcctSnapshot *m = acct(p);
+	Pb__AccountRecord *a = xcalloc(1, sizeof *a);
+	pb__account_record__init(a);
+	a->name = xstrdup(account);
+	strings(&a->coordinator, &a->n_coordinator, users);
+	m->account = xrealloc(m->account, (m->n_account + 1) * sizeof *m->account);
+	m->account[m->n_account++] = a;
+}
+
+/* account NAME [coordinator=bob] [user=alice] [parent=] [default] [qos=a,b] [DefaultQOS=] [Priority=] [GrpJobs=2 ...] */
 void do_account(struct play *p)
 {
 	Pb__AssocRecord *s = assoc_find(p, word(p, 1), opt(p, "user"));
@@ -141,6 +152,8 @@ void do_account(struct play *p)
 			xstr_set(&s->default_qos, eq + 1);
 		else if (is(w, len, "Priority"))
 			s->has_priority = true, s->priority = num(p, eq + 1);
+		else if (is(w, len, "coordinator"))
+			set_coordinator(p, word(p, 1), eq + 1);
 		else if (is(w, len, "Fairshare"))
 			s->has_shares = true, s->shares = !strcmp(eq + 1, "parent") ? UINT32_MAX : num(p, eq + 1);
 		else if (is(w, len, "RawReset"))

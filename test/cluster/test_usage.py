@@ -84,3 +84,30 @@ def test_usage_factor_and_minutes(lab):
     assert c.wait_end(job) == "CANCELLED"
     ran = int(c.out(f"sacct -X -n -P -o elapsedraw -j {job}"))
     assert int(raw(c, "lab", "root")) - before == 2 * ran
+
+
+def test_accounts_with_jobs_stay(lab):
+    job = lab.submit("-A lab -H --wrap true")
+    lab.wait("slurmdbd knows it", lambda: lab.out(f"sacct -X -n -o jobid -j {job}"))
+    for command in ("delete user root account=lab", "delete account lab"):
+        got = lab.run(f"sacctmgr -i {command}", check=False)
+        assert got.rc == 1 and "Job(s) active, cancel job(s) before remove\n  JobID = " + str(job) in got.err, (command, got.err)
+    lab.run(f"scancel {job}")
+    lab.wait("its end", lambda: "CANCELLED" in lab.out(f"sacct -X -n -o state -j {job}"))
+    lab.run("sacctmgr -i delete user root account=lab")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="acts as another user")
+def test_coordinators_change_their_accounts(cluster, user):
+    c = cluster
+    c.run(f"sacctmgr -i add user {user} account=dept")
+    got = c.run("sacctmgr -i modify user bob where account=dept set MaxJobs=3", user=user, check=False)
+    assert got.rc == 1 and "Access/permission denied" in got.err
+    c.run(f"sacctmgr -i add coordinator account=dept names={user}")
+    c.run("sacctmgr -i modify user bob where account=dept set MaxJobs=3", user=user)
+    c.run("sacctmgr -i modify user carol where account=sub set MaxJobs=4", user=user)     # below it
+    assert c.out("sacctmgr -n -P show assoc user=carol account=sub format=maxjobs") == "4"
+    for command in ("modify user alice where account=lab set MaxJobs=3", "modify account dept set parent=lab", "modify user bob set adminlevel=admin", "add qos mine", f"modify user {user} set adminlevel=operator"):
+        got = c.run(f"sacctmgr -i {command}", user=user, check=False)
+        assert got.rc == 1 and "Access/permission denied" in got.err, command
+    c.run(f"sacctmgr -i delete user {user}")
