@@ -30,6 +30,8 @@ void full_start(char **argv)
 	full.argv = argv;
 	full.env = xcalloc(n + 1, sizeof *full.env);
 	memcpy(full.env, environ, n * sizeof *full.env);
+	if (getenv("LD_PRELOAD") || getenv("LD_AUDIT"))   /* somebody wants to be in this program, which has no loader to do it */
+		full_needed();
 }
 
 void full_keep_stdin(const char *data, size_t len)

@@ -383,7 +383,7 @@ static int hostfile_take(struct jobopt *o, struct error *err)
 	}
 	if ((path ? hosts_read(path, &hl, err) : hostlist_add(&hl, list, err)) < 0 || !hl.count) {
 		hostlist_fini(&hl);
-		return hosts_refuse(o, path && access(path, R_OK) ? xasprintf("%s: error: cannot open host file %s: %s", jobopt_cmd_name(o->cmd), path, strerror(errno)) :
+		return hosts_refuse(o, path && access(path, R_OK) ? xasprintf("%s: error: slurm_allocate_resources error opening file %s, %s", jobopt_cmd_name(o->cmd), path, strerror(errno)) :
 				       xasprintf("%s: error: Hostlist is empty!", jobopt_cmd_name(o->cmd)), err);
 	}
 	int rc = hosts_count(o, &hl, path != NULL, err);

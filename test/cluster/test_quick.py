@@ -69,6 +69,10 @@ def test_a_user_that_etc_does_not_name(cluster, copies):
     assert cluster.run([f"{copies}/bin/sbatch", "--uid=root", "-H", "--wrap", "true"]).out.startswith("Submitted batch job")
 
 
+def test_a_preloaded_library_does(cluster, copies):
+    assert cluster.run([f"{copies}/bin/sbatch", "--wrap", "true"], env=dict(LD_PRELOAD="/nowhere.so")).out.startswith("<full>")
+
+
 def test_the_full_program_is_missing(cluster, copies, with_munge):
     os.rename(f"{copies}/libexec", f"{copies}/away")
     r = cluster.run([f"{copies}/bin/sbatch", "--wrap", "true"], env=dict(SLURM_CONF=with_munge), check=False)

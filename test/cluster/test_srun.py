@@ -96,7 +96,7 @@ def test_arbitrary_distribution(cluster):
                                 ("-m arbitrary:block", 255, "Invalid --distribution specification")):
         r = cluster.run(f"srun {options} true", check=False)
         assert r.rc == code and text in r.err, r
-    assert "cannot open host file ./none: No such file or directory" in cluster.run("SLURM_HOSTFILE=./none srun true", check=False).err
+    assert "error opening file ./none, No such file or directory" in cluster.run("SLURM_HOSTFILE=./none srun true", check=False).err
     for options, text in (("-N2", "--nodes is incompatible with --distribution=arbitrary"), ("", "With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option")):
         r = cluster.run(f"srun -n2 -m arbitrary {options} true", check=False)
         assert (r.rc, r.err) == (1, f"srun: error: {text}\n")
