@@ -66,6 +66,7 @@ struct told {
 	bool final, running;              /* on disk */
 	uint32_t launched, ended;         /* last run started, told ended: restarts + 1 */
 	uint32_t run, host, array, lics[2]; /* run of the claims: restarts + 1 */
+	bool freed;               /* its dependency was taken away, maybe before its submission was answered */
 	uint32_t depends, seen, seen_epoch; /* afterany of that job; last run that its node named to the controller of that epoch */
 	bool few;                         /* running, in QOS few */
 	uint32_t few_cpus;

@@ -272,7 +272,7 @@ void audit_act(struct sim *s, const struct act *a)
 		if (t->id)
 			wrong(s, "a job id is given twice", a->job_id, 0);
 		t->id = a->job_id;
-		t->depends = a->depends;
+		t->depends = t->freed ? 0 : a->depends;
 		s->accepted++;
 	} else if (a->kind == A_ENDED) {
 		if (t->ended == a->restarts + 1)
@@ -347,13 +347,17 @@ void audit_node_down(struct sim *s, uint32_t node)
 /* --- promises --------------------------------------------------------------------------------------- */
 
 /* The first that waits for room in its partition, in the order of the queue (tier, priority, id), and what it wants. */
-struct waiting { uint32_t id, array, tier, prio, tasks, nodes, gpus, mem; bool some_nodes, top, whole, plain; };
+struct waiting { uint32_t id, array, tier, prio, tasks, nodes, gpus, mem; int32_t nice; bool some_nodes, top, whole, plain; };
 
 static bool before(const struct waiting *a, const struct waiting *b)
 {
 	if (a->tier != b->tier)
 		return a->tier > b->tier;
-	return a->prio != b->prio ? a->prio > b->prio : a->id < b->id;
+	if (a->prio != b->prio)
+		return a->prio > b->prio;
+	if (a->nice != b->nice)      /* all priorities below 1 are shown as 1 */
+		return a->nice < b->nice;
+	return a->id < b->id && b->id == b->array; /* a task that has left its array stood with the array's id until then */
 }
 
 /* True: it waits for room alone. plain: what it asks for is simple enough for room_at. */
@@ -364,7 +368,7 @@ static bool waiting_of(struct sim *s, const struct core_job *j, struct waiting *
 	bool waits = !core_job_is_finished(j) && !core_job_is_running(j) && (v.reason == REASON_RESOURCES || v.reason == REASON_PRIORITY || v.reason == REASON_NONE);
 	Pb__JobRecord *r = job_record(s, core_job_id(j));
 	const Pb__JobDesc *d = r->desc;
-	*w = (struct waiting){ .id = r->job_id, .array = r->has_array_job_id ? r->array_job_id : r->job_id, .tier = d->partition && strstr(d->partition, "top") ? 10 : 1, .prio = v.priority, .tasks = d->num_tasks, .nodes = d->has_min_nodes ? d->min_nodes : 1,
+	*w = (struct waiting){ .id = r->job_id, .array = r->has_array_job_id ? r->array_job_id : r->job_id, .tier = d->partition && strstr(d->partition, "top") ? 10 : 1, .prio = v.priority, .nice = v.priority == 1 && d->has_nice ? d->nice : 0, .tasks = d->num_tasks, .nodes = d->has_min_nodes ? d->min_nodes : 1,
 		.mem = (uint32_t)d->mem_per_node, .gpus = d->tres_per_node ? (uint32_t)strtoul(d->tres_per_node + strlen("gres/gpu:"), NULL, 10) : 0, .some_nodes = !d->has_min_nodes,
 		.top = d->partition && !strcmp(d->partition, "top"), .whole = d->exclusive != NULL };
 	w->plain = !d->licenses && !d->reservation && !(d->partition && strchr(d->partition, ','));

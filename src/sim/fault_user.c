@@ -107,8 +107,10 @@ static void update(struct sim *s)
 	ev.job_update = &q;
 	if (k == 0)
 		ask(s, &ev, ASK_LIMIT, job);
-	if (!strcmp(kv.key, "Dependency"))
+	if (!strcmp(kv.key, "Dependency")) {
 		told(s, job)->depends = 0; /* taken back, if it is not refused */
+		told(s, job)->freed = true;
+	}
 	step(s, &ev);
 }
 

@@ -167,7 +167,7 @@ static struct sim *sim_make(uint64_t seed)
 		.kill_wait_sec = 30, .slurmd_timeout_sec = 30, .max_step_count = 40000, .return_to_service = 2, .job_requeue = true, .select_cores = true, .select_memory = true,
 		.backfill = seed % 4 != 3, .bf_window_min = 1440, .bf_resolution_sec = 60, .bf_reserve = seed % 3, .bf_order = (uint32_t)(seed / 3 % 3), .node_steps_clean = true,
 		.gres_types = "gpu", .licenses = "lic:3,soft:2", .preempt = seed % 5 == 4, .preempt_mode = seed % 3 == 2 ? PREEMPT_SUSPEND : seed % 2 ? PREEMPT_REQUEUE : PREEMPT_CANCEL, .gang = seed % 3 == 2, .enforce_part_limits = 1,
-		.enforce = ENFORCE_LIMITS, .priority_multifactor = seed % 4 == 3 && seed % 7 < 3, .weight_fair = 1000, .calc_period_sec = 60, .decay_half_sec = 120 };
+		.enforce = ENFORCE_LIMITS, .priority_multifactor = seed % 7 < 3, .weight_fair = 1000, .calc_period_sec = 60, .decay_half_sec = 120 };
 	for (uint32_t i = 0; i < NODES; i++)
 		s->node[i].alive = true;
 	return s;
