@@ -58,8 +58,12 @@ static int bind_word_check(struct jobopt *o, const char *option, const struct bi
 	if (!*list || part[len] == ',')
 		return jobopt_refuse(o, 255, err, "missing list for \"--%s=%s:<list>\"", option, w->name);
 	char offender = list_offender(list, w->hex);
-	if (offender)
-		return jobopt_refuse(o, 255, err, "Failed to validate number: %s, the offending character is %c", list, offender);
+	if (offender) {
+		size_t from = (size_t)(strchr(list, offender) - list);
+		while (from && list[from - 1] != ',')
+			from--;
+		return jobopt_refuse(o, 255, err, "Failed to validate number: %.*s, the offending character is %c", (int)strcspn(list + from, ","), list + from, offender);
+	}
 	*ret_end = list + strlen(list);
 	return 0;
 }
@@ -165,43 +169,60 @@ static bool level_known(const char *text, size_t len, size_t level)
 	return false;
 }
 
+#define PACKING 3
+
+/* A word as the reference writes it: in small letters, '*' as what it stands for. */
+static void level_add(struct str *s, const char *word, size_t len, size_t level)
+{
+	if (level == PACKING)
+		str_add(s, s->len ? "," : "block,");
+	else if (level)
+		str_add(s, ":");
+	if (*word == '*')
+		str_add(s, level ? "cyclic" : "block");
+	for (size_t i = 0; i < len && *word != '*'; i++)
+		str_addf(s, "%c", tolower((unsigned char)word[i]));
+}
+
+/* "plane[=N]": N, or of SLURM_DIST_PLANESIZE; 0: neither. */
+static unsigned long plane_parse(const char *text)
+{
+	char *end = NULL;
+	const char *size = text[5] == '=' ? text + 6 : getenv("SLURM_DIST_PLANESIZE");
+	unsigned long n = size && isdigit((unsigned char)*size) ? strtoul(size, &end, 10) : 0;
+	return n > UINT16_MAX || (n && *end) ? 0 : n;
+}
+
 /* "{*|block|cyclic|arbitrary|plane=<size>}[:{*|block|cyclic|fcyclic}[:...]][,{Pack|NoPack}]" */
 JOBOPT_PARSER(distribution)
 {
-	const char *at = value;
 	size_t level = 0;
 	unsigned long plane = 0;
-	if (!strncasecmp(at, "plane", 5)) {
-		char *end = NULL;
-		const char *size = at[5] == '=' ? at + 6 : getenv("SLURM_DIST_PLANESIZE");
-		plane = size && isdigit((unsigned char)*size) ? strtoul(size, &end, 10) : 0;
-		if (plane == 0 || plane > UINT16_MAX || *end) {
+	bool bad = false;
+	struct str plain = STR_INIT;
+	if (!strncasecmp(value, "plane", 5)) {
+		plane = plane_parse(value);
+		if (!plane) {
 			free(o->before);
 			o->before = xasprintf("%s: error: Invalid plane size or size not specified", jobopt_cmd_name(o->cmd));
 			return jobopt_refuse_spec(o, row, err);
 		}
-		at += strlen(at);
 	}
-	while (*at) {
+	for (const char *at = plane ? "" : value; *at && !bad; level++) {
 		size_t len = strcspn(at, ":,");
 		bool packing = (at == value || at[-1] == ',') && (!strcasecmp(at, "pack") || !strcasecmp(at, "nopack"));
-		if (!packing && (level > 2 || (level > 0 && at[-1] == ',') || !level_known(at, len, level)))
-			return jobopt_refuse_spec(o, row, err);
-		level++;
+		bad = !packing && (level > 2 || (level > 0 && at[-1] == ',') || !level_known(at, len, level));
+		level_add(&plain, at, len, packing ? PACKING : level);
 		at += len;
-		if (*at && !*++at)
-			return jobopt_refuse_spec(o, row, err);
+		bad = bad || (*at && !*++at);
 	}
-	if (!plane && !level)
-		return jobopt_refuse_spec(o, row, err);
-	if (!strncasecmp(value, "arbitrary:", strlen("arbitrary:")))
-		return jobopt_refuse_spec(o, row, err);
-	o->desc->has_plane_size = plane != 0;
-	o->desc->plane_size = (uint32_t)plane;
-	char *text = xstrdup(value);
-	for (char *c = text; *c; c++)
-		*c = (char)tolower((unsigned char)*c);
-	jobopt_put_str(o, &row->target, text);
-	free(text);
-	return 0;
+	bad = bad || !strncasecmp(value, "arbitrary:", strlen("arbitrary:"));
+	int rc = bad || (!plane && !level) ? jobopt_refuse_spec(o, row, err) : 0;
+	if (!rc) {
+		o->desc->has_plane_size = plane != 0;
+		o->desc->plane_size = (uint32_t)plane;
+		jobopt_put_str(o, &row->target, plane ? value : plain.data);
+	}
+	str_fini(&plain);
+	return rc;
 }

@@ -469,6 +469,13 @@ int jobopt_check(struct jobopt *o, struct error *err)
 	gpu_derive(o);
 	nodes_raise(o);
 	nodes_lower(o);
+	/* What the job says of tasks outweighs what a step says of each node, where both cannot be. */
+	const Pb__JobDesc *d = o->desc;
+	if (o->from[JO_ntasks] == JOBOPT_ENV && d->has_ntasks_per_node && d->has_min_nodes && d->num_tasks > (uint64_t)d->ntasks_per_node * d->min_nodes)
+		option_drop(o, JO_ntasks_per_node);
+	/* A number of threads outweighs a hint; what a job told its steps of both agrees. */
+	if (jobopt_is_set(o, JO_threads_per_core) && jobopt_is_set(o, JO_hint) && !(o->cmd == JOBOPT_SRUN && o->from[JO_threads_per_core] == JOBOPT_ENV))
+		option_drop(o, JO_hint);
 	hint_take(o->desc);
 	return 0;
 }

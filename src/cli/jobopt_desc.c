@@ -197,6 +197,15 @@ static bool step_is_all(const struct jobopt *o)
 	return o->exclusive && !o->jobid && !d->has_num_tasks && !d->has_ntasks_per_node && !d->has_ntasks_per_tres && !d->cpus_per_tres;
 }
 
+/* --tres-per-task=cpu:N of a step, as -c N. */
+static bool tres_has_cpu(const struct jobopt *o)
+{
+	const char *at = o->from[JO_tres_per_task] >= JOBOPT_ENV ? o->desc->tres_per_task : NULL;
+	while (at && !str_starts(at, "cpu=") && !str_starts(at, "cpu:"))
+		at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL;
+	return at != NULL;
+}
+
 #define SET_FLAG(f, value) (s->has_##f = (value), s->f = (value))
 
 Pb__StepDesc *jobopt_to_step(const struct jobopt *o, uint32_t job_id, const char *command)
@@ -216,7 +225,7 @@ Pb__StepDesc *jobopt_to_step(const struct jobopt *o, uint32_t job_id, const char
 	s->relative = o->relative;
 	SET_FLAG(overlap, o->overlap || o->external_launcher);
 	bool all = step_is_all(o);
-	SET_FLAG(exact, !o->external_launcher && !all && (o->exact || o->exclusive || jobopt_is_set(o, JO_cpus_per_task) || o->desc->has_threads_per_core));
+	SET_FLAG(exact, !o->external_launcher && !all && (o->exact || o->exclusive || jobopt_is_set(o, JO_cpus_per_task) || tres_has_cpu(o)));
 	SET_FLAG(exclusive, o->exclusive && !all);
 	SET_FLAG(interactive, o->interactive);
 	SET_FLAG(async, o->async);

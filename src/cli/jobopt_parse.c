@@ -458,7 +458,7 @@ JOBOPT_PARSER(exclusive)
 	if (value && *value && !str_eq_nocase(value, "allocation")) {
 		const struct word *w = word_find(kinds, value);
 		/* SBATCH_EXCLUSIVE=true is seen in the wild and means the plain option. */
-		if (!w && !str_eq_nocase(value, "true") && !str_eq_nocase(value, "yes") && strcmp(value, "1"))
+		if (!w && !str_eq_nocase(value, "true") && !str_eq_nocase(value, "yes") && !str_eq_nocase(value, "exclusive") && strcmp(value, "1"))
 			return jobopt_refuse_spec(o, row, err);
 		kind = w ? w->name : "node";
 	}
@@ -473,7 +473,7 @@ JOBOPT_PARSER(exclusive)
 JOBOPT_PARSER(profile)
 {
 	if (str_eq_nocase(value, "none")) {
-		jobopt_put_str(o, &row->target, NULL);
+		jobopt_put_str(o, &row->target, o->cmd == JOBOPT_SRUN ? NULL : "None");
 		return 0;
 	}
 	if (str_eq_nocase(value, "all") || str_eq_nocase(value, "task") || str_eq_nocase(value, "energy") || str_eq_nocase(value, "network") ||

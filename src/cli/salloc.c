@@ -337,8 +337,7 @@ static void environment_make(const struct jobopt *o, const struct client *c, con
 	jobenv_add_mpi(env, conf_str(client_conf(c), CONF_MpiParams));
 	if (o->no_torch)
 		envlist_set(env, "SLURM_EXPORT_TORCH", "no");
-	if (o->gpus_per_node)
-		envlist_set(env, "SLURM_GPUS_PER_NODE", str_starts(o->gpus_per_node, "gres/gpu:") ? o->gpus_per_node + 9 : o->gpus_per_node);
+	submit_env_gpus(o, env);
 	envlist_set(env, "SLURM_SUBMIT_DIR", here ? here : "/");
 	envlist_set(env, "SLURM_SUBMIT_HOST", o->desc->alloc_node ? o->desc->alloc_node : "localhost");
 }

@@ -226,25 +226,28 @@ void het_spec(const struct srun *s, struct part *p)
 static void set_all_nodes(const struct srun *s, struct envlist *e)
 {
 	struct hostlist hl = HOSTLIST_INIT;
-	struct str cpus = STR_INIT;
-	size_t nodes = 0;
+	uint32_t *cpus = NULL;
+	size_t nodes = 0, cap = 0;
 	for (size_t i = 0; i < s->parts; i++) {
-		struct envlist own = ENVLIST_INIT;
 		const Pb__Alloc *a = s->part[i].job->alloc;
-		jobenv_add(&own, s->part[i].job, JOBENV_SRUN, NULL, NULL);
-		str_add_sep(&cpus, ",", envlist_get(&own, "SLURM_JOB_CPUS_PER_NODE") ? envlist_get(&own, "SLURM_JOB_CPUS_PER_NODE") : "");
-		envlist_fini(&own);
+		for (size_t k = 0; a && k < a->n_part; k++) {
+			long n = hostlist_count(a->part[k]->nodes, NULL);
+			for (; n > 0; n--) {
+				cpus = xgrow(cpus, &cap, nodes + 1, sizeof *cpus);
+				cpus[nodes++] = a->part[k]->cpus;
+			}
+		}
 		(void)hostlist_add(&hl, a ? a->nodes : "", NULL);
-		nodes += a ? a->num_nodes : 0;
 	}
-	char *list = hostlist_compact(&hl);
+	char *list = hostlist_compact(&hl), *counts = jobenv_counts(cpus, nodes);
 	envlist_set(e, "SLURM_JOB_NODELIST", list);
 	envlist_set(e, "SLURM_NODELIST", list);
 	envlist_setf(e, "SLURM_JOB_NUM_NODES", "%zu", nodes);
-	envlist_set(e, "SLURM_JOB_CPUS_PER_NODE", cpus.data);
+	envlist_set(e, "SLURM_JOB_CPUS_PER_NODE", counts);
 	free(list);
+	free(counts);
+	free(cpus);
 	hostlist_fini(&hl);
-	str_fini(&cpus);
 }
 
 void het_env(const struct srun *s, const struct part *p, struct envlist *e)

@@ -106,6 +106,7 @@ static void fill_io(struct srun *s, Pb__LaunchSpec *m)
 	m->has_open_append = true;
 	m->open_append = srun_appends(s);
 	m->has_label = m->label = s->o.label;
+	m->has_preserve_env = m->preserve_env = s->o.preserve_env;
 	m->has_unbuffered = m->unbuffered = s->o.unbuffered;
 	if (s->o.pty) {
 		m->has_pty = m->pty = true;
@@ -126,6 +127,8 @@ static char *cpu_bind_of(const Pb__JobDesc *d)
 {
 	if (d->cpu_bind)
 		return d->cpu_bind;
+	if (d->has_ntasks_per_core)                /* srun(1), --ntasks-per-core */
+		return d->ntasks_per_core == 1 ? "cores" : "threads";
 	if (d->hint && strstr(d->hint, "bound"))
 		return "cores";
 	return (d->hint && strstr(d->hint, "multithread")) || d->has_threads_per_core ? "threads" : NULL;

@@ -106,6 +106,25 @@ static int export_file(const char *file, struct envlist *ret, struct error *err)
 	return n < 0 ? error_set(err, EIO, "--export-file: cannot read %s", file) : 0;
 }
 
+void submit_env_gpus(const struct jobopt *o, struct envlist *ret)
+{
+	static const char *const word[] = { "HET", "PACK" };
+	unsigned group = 0;
+	for (const struct jobopt *p = o; p; p = p->next, group++) {
+		const char *value = p->gpus_per_node;
+		char name[64];
+		if (!value)
+			continue;
+		value += str_starts(value, "gres/gpu:") ? 9 : 0;
+		if (p == o)
+			envlist_set(ret, "SLURM_GPUS_PER_NODE", value);
+		for (size_t i = 0; i < 2 && o->next; i++) {
+			snprintf(name, sizeof name, "SLURM_GPUS_PER_NODE_%s_GROUP_%u", word[i], group);
+			envlist_set(ret, name, value);
+		}
+	}
+}
+
 int submit_env(struct jobopt *o, struct envlist *ret, struct error *err)
 {
 	const char *spec = o->desc->export_env;
@@ -122,13 +141,13 @@ int submit_env(struct jobopt *o, struct envlist *ret, struct error *err)
 	}
 	/* A user's token for this cluster is not for the job to keep. */
 	envlist_unset(ret, "SLURM_JWT");
+	envlist_unset(ret, "SLURM_UMASK");         /* it is the script's umask now */
 	envlist_set(ret, "SLURM_SUBMIT_DIR", here ? here : "/");
 	envlist_set(ret, "SLURM_SUBMIT_HOST", o->desc->alloc_node ? o->desc->alloc_node : "localhost");
 	envlist_setf(ret, "SLURM_PRIO_PROCESS", "%d", getpriority(PRIO_PROCESS, 0));
 	if (o->no_torch)                           /* the step's affair: srun reads it */
 		envlist_set(ret, "SLURM_EXPORT_TORCH", "no");
-	if (o->gpus_per_node)
-		envlist_set(ret, "SLURM_GPUS_PER_NODE", str_starts(o->gpus_per_node, "gres/gpu:") ? o->gpus_per_node + 9 : o->gpus_per_node);
+	submit_env_gpus(o, ret);
 	if (spec && strcasecmp(spec, "ALL") != 0 && strcasecmp(spec, "NIL") != 0)
 		o->get_user_env = true;
 	if (o->get_user_env) {

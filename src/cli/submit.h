@@ -10,6 +10,8 @@
 
 /* What --export (NULL: ALL) makes of `vars`. Names separated by commas; commas within quotes belong to a value; SLURM_* and SPANK_* always go. */
 void submit_export(const char *spec, char *const *vars, struct envlist *ret);
+/* SLURM_GPUS_PER_NODE of what --gpus-per-node said; of components each one's. */
+void submit_env_gpus(const struct jobopt *o, struct envlist *ret);
 /* The environment of a batch job: --export, --export-file, SLURM_SUBMIT_DIR and its kin; the token never goes. Sets get_user_env of the desc. */
 int submit_env(struct jobopt *o, struct envlist *ret, struct error *err);
 /* The limits to send: --propagate, else PropagateResourceLimits(Except) of slurm.conf. Caller frees. */

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "model/arrayspec.h"
+#include "model/bind.h"
 #include "model/hostlist.h"
 #include "model/idset.h"
 #include "model/jobenv.h"
@@ -165,12 +166,12 @@ struct option_var {
 #define TEXT(var, field) { var, VAR_TEXT, 0, offsetof(Pb__JobDesc, field) }
 /* Given by batch scripts and salloc alike. */
 static const struct option_var option_vars[] = {
-	NUM(VAR_U32, "SLURM_CPUS_PER_TASK", cpus_per_task), NUM(VAR_U32, "SLURM_NTASKS_PER_NODE", ntasks_per_node),
+	NUM(VAR_U32, "SLURM_NTASKS_PER_NODE", ntasks_per_node),
 	NUM(VAR_U32, "SLURM_NTASKS_PER_SOCKET", ntasks_per_socket), NUM(VAR_U32, "SLURM_NTASKS_PER_CORE", ntasks_per_core),
 	NUM(VAR_U32, "SLURM_NTASKS_PER_GPU", ntasks_per_tres), NUM(VAR_U32, "SLURM_THREADS_PER_CORE", threads_per_core),
 	NUM(VAR_U64, "SLURM_MEM_PER_CPU", mem_per_cpu), NUM(VAR_FLAG, "SLURM_OVERCOMMIT", overcommit),
 	NUM(VAR_U32, "SLURM_DIST_PLANESIZE", plane_size), NUM(VAR_U32, "SLURM_JOB_SEGMENT_SIZE", segment),
-	TEXT("SLURM_HINT", hint), TEXT("SLURM_TRES_PER_TASK", tres_per_task),
+	TEXT("SLURM_HINT", hint),
 	TEXT("SLURM_TRES_BIND", tres_bind), TEXT("SLURM_GPU_FREQ", tres_freq), TEXT("SLURM_JOB_DEPENDENCY", dependency),
 	TEXT("SLURM_NETWORK", network), TEXT("SLURM_CPU_FREQ_REQ", cpu_freq), TEXT("SLURM_PROFILE", profile),
 	TEXT("SLURM_CONTAINER", container), TEXT("SLURM_JOB_LICENSES", licenses), TEXT("SLURM_JOB_RESERVATION", reservation),
@@ -241,6 +242,54 @@ void jobenv_distribution(struct envlist *e, const char *text)
 	str_fini(&out);
 }
 
+/* "2" of "gres/gpu=1,cpu=2"; NULL: no CPUs are named. */
+static const char *cpus_of_tres(const char *tres)
+{
+	for (const char *at = tres; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+		if (str_starts(at, "cpu=") || str_starts(at, "cpu:"))
+			return at + 4;
+	return NULL;
+}
+
+void jobenv_add_per_task(struct envlist *e, const Pb__JobDesc *d)
+{
+	const char *tres = d->tres_per_task && *d->tres_per_task ? d->tres_per_task : NULL, *cpus = cpus_of_tres(tres);
+	if (tres)
+		envlist_set(e, "SLURM_TRES_PER_TASK", tres);
+	if (d->has_cpus_per_task) {
+		envlist_setf(e, "SLURM_CPUS_PER_TASK", "%u", d->cpus_per_task);
+		if (!cpus)
+			envlist_setf(e, "SLURM_TRES_PER_TASK", "cpu=%u%s%s", d->cpus_per_task, tres ? "," : "", tres ? tres : "");
+	} else if (cpus) {
+		envlist_setf(e, "SLURM_CPUS_PER_TASK", "%.*s", (int)strcspn(cpus, ","), cpus);
+	}
+}
+
+/* As srun reads it again in the job: without "quiet", masks without 0x. */
+static void add_mem_bind(struct envlist *e, const char *text)
+{
+	struct bind b;
+	if (!text || !*text || bind_parse(text, true, &b) < 0)
+		return;
+	char *list = bind_list(&b);
+	const char *kind = bind_kind_name(b.kind, true);
+	struct str s = STR_INIT;
+	if (b.verbose)
+		str_add_sep(&s, ",", "verbose");
+	if (b.prefer)
+		str_add_sep(&s, ",", "prefer");
+	if (*kind)
+		str_add_sep(&s, ",", kind);
+	if (list)
+		str_addf(&s, ":%s", list);
+	if (s.len)
+		envlist_set(e, "SLURM_MEM_BIND", s.data);
+	envlist_set(e, "SLURM_MEM_BIND_VERBOSE", b.verbose ? "verbose" : "quiet");
+	str_fini(&s);
+	free(list);
+	bind_fini(&b);
+}
+
 static void add_options(struct envlist *e, const Pb__JobRecord *job, enum jobenv_for what)
 {
 	const Pb__JobDesc *d = job->desc;
@@ -255,7 +304,7 @@ static void add_options(struct envlist *e, const Pb__JobRecord *job, enum jobenv
 		envlist_set(e, "SLURM_ARBITRARY_NODELIST", d->arbitrary_hosts);
 	if (d->has_open_append && what == JOBENV_BATCH)
 		envlist_set(e, "SLURM_OPEN_MODE", d->open_append ? "a" : "t");
-	if (d->acctg_freq && what == JOBENV_BATCH)
+	if (d->acctg_freq && what != JOBENV_SRUN)
 		envlist_set(e, "SLURM_ACCTG_FREQ", d->acctg_freq);
 	if (d->has_mem_per_node && d->mem_per_node)
 		envlist_setf(e, "SLURM_MEM_PER_NODE", "%llu", (unsigned long long)d->mem_per_node);
@@ -263,8 +312,14 @@ static void add_options(struct envlist *e, const Pb__JobRecord *job, enum jobenv
 		envlist_setf(e, "SLURM_NTASKS", "%u", tasks);
 		envlist_setf(e, "SLURM_NPROCS", "%u", tasks);
 	}
-	if (d->has_cpus_per_task && !d->tres_per_task)
-		envlist_setf(e, "SLURM_TRES_PER_TASK", "cpu=%u", d->cpus_per_task);
+	jobenv_add_per_task(e, d);
+	if (what != JOBENV_SRUN)
+		add_mem_bind(e, d->mem_bind);
+	if (what == JOBENV_SALLOC && d->has_oom_kill_step && d->oom_kill_step)
+		envlist_set(e, "SLURM_OOM_KILL_STEP", "1");
+	/* What a job around sbatch was told is not for this one. */
+	if (what == JOBENV_BATCH && !d->has_cpus_per_task && !cpus_of_tres(d->tres_per_task) && envlist_get(e, "SLURM_CPUS_PER_TASK"))
+		envlist_set(e, "SLURM_CPUS_PER_TASK", "1");
 	add_gpu(e, "SLURM_GPUS", d->tres_per_job);
 	add_gpu(e, "SLURM_GPUS_PER_SOCKET", d->tres_per_socket);
 	add_gpu(e, "SLURM_CPUS_PER_GPU", d->cpus_per_tres);
@@ -469,6 +524,8 @@ void jobenv_add_node(struct envlist *e, const Pb__JobRecord *job, const char *no
 	envlist_set(e, "SLURM_TOPOLOGY_ADDR", node);
 	envlist_set(e, "SLURM_TOPOLOGY_ADDR_PATTERN", "node");
 	envlist_setf(e, "SLURM_NODEID", "%zu", index);
+	envlist_unset(e, "SLURM_GPUS_ON_NODE");
+	envlist_unset(e, "SLURM_JOB_GPUS");
 	if (!part)
 		return;
 	envlist_setf(e, "SLURM_CPUS_ON_NODE", "%u", part->cpus);

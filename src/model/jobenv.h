@@ -11,6 +11,8 @@ enum jobenv_for { JOBENV_BATCH, JOBENV_SALLOC, JOBENV_SRUN };
 /* SLURM_JOB_ID, SLURM_JOB_NODELIST, SLURM_NNODES, SLURM_TASKS_PER_NODE, SLURM_JOB_CPUS_PER_NODE, SLURM_ARRAY_*, SLURM_NTASKS (when asked
  * for), SLURM_MEM_PER_*, SLURM_JOB_START_TIME ... `cluster` and `conf_path` may be NULL. */
 void jobenv_add(struct envlist *e, const Pb__JobRecord *job, enum jobenv_for what, const char *cluster, const char *conf_path);
+/* SLURM_CPUS_PER_TASK and SLURM_TRES_PER_TASK of what was asked for by -c, --tres-per-task and --gpus-per-task together. */
+void jobenv_add_per_task(struct envlist *e, const Pb__JobDesc *d);
 /* Whose job it is and when it runs: SLURM_JOB_USER, _UID, _GID, _SLUID, _START_TIME, _END_TIME, SLURM_OOM_KILL_STEP. In batch scripts and in all tasks. */
 void jobenv_add_owner(struct envlist *e, const Pb__JobRecord *job);
 /* What is different on each node: SLURMD_NODENAME, SLURM_NODEID, SLURM_CPUS_ON_NODE, SLURM_GPUS_ON_NODE, SLURM_JOB_GPUS, CUDA_VISIBLE_DEVICES and its

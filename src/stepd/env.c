@@ -38,7 +38,8 @@ static void env_step_layout(const struct step *s, struct envlist *e)
 	envlist_setf(e, "SLURM_STEP_NUM_NODES", "%zu", layout->n_node);
 	envlist_setf(e, "SLURM_STEP_NUM_TASKS", "%u", layout->num_tasks);
 	envlist_set(e, "SLURM_STEP_TASKS_PER_NODE", per_node);
-	envlist_set(e, "SLURM_TASKS_PER_NODE", per_node);
+	if (!s->spec->preserve_env || !envlist_get(e, "SLURM_TASKS_PER_NODE"))
+		envlist_set(e, "SLURM_TASKS_PER_NODE", per_node);
 	if (!s->spec->preserve_env || !envlist_get(e, "SLURM_NTASKS")) {
 		envlist_setf(e, "SLURM_NTASKS", "%u", layout->num_tasks);
 		envlist_setf(e, "SLURM_NPROCS", "%u", layout->num_tasks);

@@ -35,6 +35,15 @@ static bool is_wanted(const struct step *s, size_t variable)
 	return !named;
 }
 
+/* Does the node have any? Only then are the variables ours: elsewhere they are the user's. */
+static bool node_has_gpus(const struct step *s)
+{
+	for (size_t i = 0; i < s->start->n_gres; i++)
+		if (!strcmp(s->start->gres[i]->name, "gpu"))
+			return true;
+	return false;
+}
+
 static void visible_set(const struct step *s, struct envlist *e, const char *text)
 {
 	for (size_t i = 0; i < sizeof visible / sizeof *visible; i++) {
@@ -253,6 +262,8 @@ void gpus_batch(const struct step *s, struct envlist *e)
 	uint64_t count;
 	size_t n = part ? devices(part->gres, part->n_gres, dev, &count) : 0;
 	char *text = n ? visible_text(s, dev, n, dev, n) : NULL;
+	for (size_t i = 0; i < sizeof visible / sizeof *visible && !n && node_has_gpus(s); i++)
+		envlist_unset(e, visible[i]);      /* of a job around sbatch */
 	if (text)
 		visible_set(s, e, text);
 	free(text);
@@ -269,7 +280,7 @@ void gpus_env(const struct step *s, const struct task *t, struct envlist *e)
 	envlist_unset(e, "SLURM_STEP_GPUS");
 	envlist_unset(e, "SLURM_GPUS_ON_NODE");
 	envlist_unset(e, "SLURM_SHARDS_ON_NODE");
-	for (size_t i = 0; i < sizeof visible / sizeof *visible && (job_count || step_count); i++)
+	for (size_t i = 0; i < sizeof visible / sizeof *visible && (job_count || step_count || node_has_gpus(s)); i++)
 		envlist_unset(e, visible[i]);
 	if (theirs)
 		return;

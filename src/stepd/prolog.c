@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "model/envlist.h"
 #include "stepd/env.h"
 #include "stepd/io.h"
 #include "stepd/namespace.h"
@@ -104,9 +105,14 @@ static char **script_run(const char *name, const char *path, char **env)
 
 char **prolog_run(struct step *s, struct task *t, char **env)
 {
+	const char *site = step_conf(s, "TaskProlog"), *own = s->spec ? s->spec->task_prolog : NULL;
 	(void)t;
-	env = script_run("TaskProlog", step_conf(s, "TaskProlog"), env);
-	return script_run("--task-prolog", s->spec ? s->spec->task_prolog : NULL, env);
+	if ((site && *site) || (own && *own)) {
+		envlist_set(env_common(), "SLURM_SCRIPT_CONTEXT", "prolog_task");  /* the task keeps it, as in the reference */
+		env = env_common()->var;
+	}
+	env = script_run("TaskProlog", site, env);
+	return script_run("--task-prolog", own, env);
 }
 
 static void on_timeout(uv_timer_t *timer)
@@ -132,7 +138,9 @@ static void epilog_start(struct step *s, struct task *t, const char *path)
 		if (namespace_enter(s) < 0 || user_become(s) < 0)
 			_exit(1);
 		user_chdir(s, s->spec ? s->spec->cwd : NULL);
-		execve(path, (char *[]){ (char *)path, NULL }, env_task(s, t));
+		env_task(s, t);
+		envlist_set(env_common(), "SLURM_SCRIPT_CONTEXT", "epilog_task");
+		execve(path, (char *[]){ (char *)path, NULL }, env_common()->var);
 		_exit(127);
 	}
 	epilogs.pid = xgrow(epilogs.pid, &epilogs.cap, epilogs.n + 1, sizeof *epilogs.pid);

@@ -13,21 +13,21 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GRAB = r"""#!/bin/bash
-env | grep -E "^(SLURM|SRUN_|CUDA_VIS|ROCR_|GPU_DEVICE|ZE_AFF)" | sort > "$OUT/task.$SLURM_PROCID.part"; mv "$OUT/task.$SLURM_PROCID.part" "$OUT/task.$SLURM_PROCID"
+env | grep -E "^(SLURM|SRUN_|SBATCH|SALLOC|CUDA_VIS|ROCR_|GPU_DEVICE|ZE_AFF|PMI)" | sort > "$OUT/task.$SLURM_PROCID.part"; mv "$OUT/task.$SLURM_PROCID.part" "$OUT/task.$SLURM_PROCID"
 """
 BATCH = r"""#!/bin/bash
 want=${0##*script}
 OUT=%s; export OUT
 [ -z "$SLURM_ARRAY_TASK_ID" ] || [ "$SLURM_ARRAY_TASK_ID" = 6 ] || exit 0
-env | grep -E "^(SLURM|SRUN_|CUDA_VIS|ROCR_|GPU_DEVICE|ZE_AFF)" | sort > "$OUT/batch"
+env | grep -E "^(SLURM|SRUN_|SBATCH|SALLOC|CUDA_VIS|ROCR_|GPU_DEVICE|ZE_AFF|PMI)" | sort > "$OUT/batch"
 exec "$@" "$OUT/grab"
 """
 SALLOC = r"""#!/bin/bash
-env | grep -E "^(SLURM|SRUN_|CUDA_VIS|ROCR_|GPU_DEVICE|ZE_AFF)" | sort > "$OUT/salloc"
+env | grep -E "^(SLURM|SRUN_|SBATCH|SALLOC|CUDA_VIS|ROCR_|GPU_DEVICE|ZE_AFF|PMI)" | sort > "$OUT/salloc"
 exec "$@" "$OUT/grab"
 """
 WORDS = [
-    (r"SLURM_(JOB_ID|JOBID|ARRAY_JOB_ID)", "ID"), (r"SLURM_(TASK_PID|STEP_LAUNCHER_PORT|SRUN_COMM_PORT)", "NUMBER"),
+    (r"(SLURM_(JOB_ID|JOBID|ARRAY_JOB_ID)(_(HET|PACK)_GROUP_\d)?|PMI_JOBID)", "ID"), (r"PMI_FD", "NUMBER"), (r"SLURM_HOSTFILE", "PATH"), (r"SLURM_(TASK_PID|STEP_LAUNCHER_PORT|SRUN_COMM_PORT)", "NUMBER"),
     (r"SLURM_JOB_(START|END)_TIME", "TIME"), (r"SLURM_JOB_SLUID", "SLUID"), (r"SLURM_(CONF|SUBMIT_DIR)", "PATH"),
     (r"SLURM_(SUBMIT_HOST|SRUN_COMM_HOST|LAUNCH_NODE_IPADDR)", "HOST"), (r"SLURM_CLUSTER_NAME", "CLUSTER"),
     (r"SLURM_JOB_(ACCOUNT|QOS)", "NAME"), (r"SLURM_WORKING_CLUSTER", "CLUSTER"),
