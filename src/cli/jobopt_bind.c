@@ -216,12 +216,14 @@ JOBOPT_PARSER(distribution)
 		at += len;
 		bad = bad || (*at && !*++at);
 	}
+	for (const char *c = plane ? value : ""; *c; c++)
+		str_addf(&plain, "%c", tolower((unsigned char)*c));
 	bad = bad || !strncasecmp(value, "arbitrary:", strlen("arbitrary:"));
 	int rc = bad || (!plane && !level) ? jobopt_refuse_spec(o, row, err) : 0;
 	if (!rc) {
 		o->desc->has_plane_size = plane != 0;
 		o->desc->plane_size = (uint32_t)plane;
-		jobopt_put_str(o, &row->target, plane ? value : plain.data);
+		jobopt_put_str(o, &row->target, plain.data);
 	}
 	str_fini(&plain);
 	return rc;
