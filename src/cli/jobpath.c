@@ -13,14 +13,16 @@ static char *path_expand(struct jobview *v, const char *pattern)
 	const struct msgview *d = jobview_desc(v);
 	char *user = slice_dup(msgview_text(&v->rec, PB_JobRecord_user)), *name = slice_dup(msgview_text(d, PB_JobDesc_name));
 	char *node = slice_dup(msgview_text(jobview_alloc(v), PB_Alloc_batch_host)), *dir = slice_dup(msgview_text(d, PB_JobDesc_work_dir));
+	char *sluid = slice_dup(msgview_text(&v->rec, PB_JobRecord_sluid));
 	struct fname_ctx ctx = {
 		.job_id = (uint32_t)jobview_num(v, PB_JobRecord_job_id, 0),
 		.array_job_id = (uint32_t)jobview_num(v, PB_JobRecord_array_job_id, 0),
 		.array_task_id = v->task >= 0 ? (uint32_t)v->task : (uint32_t)jobview_num(v, PB_JobRecord_array_task_id, NO_TASK),
-		.node = node, .user = user, .name = name,
+		.node = node, .user = user, .name = name, .sluid = sluid, .restarts = (uint32_t)jobview_num(v, PB_JobRecord_restarts, 0),
 	};
 	ctx.has_task = ctx.array_job_id != 0;
 	char *path = fname_path(pattern, dir ? dir : "/", &ctx);
+	free(sluid);
 	free(user);
 	free(name);
 	free(node);

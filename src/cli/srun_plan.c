@@ -35,7 +35,8 @@ static char *path_of(const struct srun *s, const char *pattern)
 {
 	const struct passwd *pw = strstr(pattern, "%u") ? getpwuid(getuid()) : NULL;
 	struct fname_ctx ctx = { .job_id = s->job_id, .array_job_id = s->job ? s->job->array_job_id : 0, .has_step = true, .step_id = s->step_id,
-		.user = pw ? pw->pw_name : NULL, .name = s->job && s->job->desc ? s->job->desc->name : NULL };
+		.user = pw ? pw->pw_name : NULL, .name = s->job && s->job->desc ? s->job->desc->name : NULL,
+		.sluid = s->job ? s->job->sluid : NULL, .restarts = s->job ? s->job->restarts : 0 };
 	if (s->job && s->job->has_array_task_id) {
 		ctx.has_task = true;
 		ctx.array_task_id = s->job->array_task_id;

@@ -29,7 +29,7 @@ static void add_text(struct str *s, const char *text)
 /* False: not a letter of ours. */
 static bool add_letter(struct str *s, char letter, unsigned width, const struct fname_ctx *c)
 {
-	uint32_t task = c->has_task ? c->array_task_id : NO_TASK;
+	uint32_t task = c->has_task ? c->array_task_id : c->has_step ? 0 : NO_TASK;
 	int w = (int)width;
 
 	switch (letter) {
@@ -44,6 +44,8 @@ static bool add_letter(struct str *s, char letter, unsigned width, const struct 
 			add_step(s, c, 0);
 		}
 		return true;
+	case 'r': str_addf(s, "%0*u", w, c->restarts); return true;
+	case 'S': add_text(s, c->sluid); return true;
 	case 'u': add_text(s, c->user); return true;
 	case 'x': add_text(s, c->name); return true;
 	case 'N':

@@ -8,7 +8,7 @@
 struct fname_ctx {
 	uint32_t job_id;          /* %j; %J is "job.step" for a step, else the job id */
 	uint32_t array_job_id;    /* %A; 0: job_id */
-	bool has_task;            /* of an array: %a, %b (index modulo 10) */
+	bool has_task;            /* of an array: %a, %b (index modulo 10); else 4294967294, of a step 0 */
 	uint32_t array_task_id;
 	bool has_step;            /* %s and %J */
 	uint32_t step_id;
@@ -17,6 +17,8 @@ struct fname_ctx {
 	const char *node;         /* %N: short host name */
 	const char *user;         /* %u */
 	const char *name;         /* %x; NULL ones expand to "" */
+	const char *sluid;        /* %S */
+	uint32_t restarts;        /* %r */
 	bool keep_node_task;      /* srun: %N %n %t %s are expanded on the node: leave them in the text (one file a task or node) */
 };
 /* malloc'd. Width (%4j) pads numbers with zeros, up to 10. Unknown letters stay as they are. */

@@ -12,7 +12,7 @@ static struct fname_ctx context(const struct step *s, const struct task *t)
 	return (struct fname_ctx){
 		.job_id = s->whole_job, .array_job_id = job->array_job_id, .has_task = job->has_array_task_id, .array_task_id = job->array_task_id,
 		.has_step = !s->batch, .step_id = s->step_id, .node_index = s->start->node_index, .task = t ? t->rank : 0, .node = s->node,
-		.user = s->cred->user, .name = job->desc ? job->desc->name : NULL,
+		.user = s->cred->user, .name = job->desc ? job->desc->name : NULL, .sluid = job->sluid, .restarts = job->restarts,
 	};
 }
 
