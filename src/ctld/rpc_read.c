@@ -225,10 +225,14 @@ void rpc_step_layout(struct ctld *d, struct wire_req *req)
 	const struct core_job *j = core_job_find(d->core, m->job_id);
 	const struct wire_identity *id = wire_req_identity(req);
 	Pb__StepLayoutRsp rsp = PB__STEP_LAYOUT_RSP__INIT;
-	if (!j || core_job_is_finished(j))
+	if (!j)
 		rsp.code = ESLURM_INVALID_JOB_ID;
 	else if (core_job_uid(j) != id->uid && !ctld_is_admin(d, id->uid))
 		rsp.code = ESLURM_ACCESS_DENIED;
+	else if (core_job_is_finished(j))
+		rsp.code = ESLURM_ALREADY_DONE;
+	else if (!core_job_is_running(j))
+		rsp.code = ESLURM_JOB_PENDING;
 	else if (!(rsp.layout = core_step_layout(d->core, m->job_id, m->step_id)))
 		rsp.code = ESLURM_INVALID_JOB_ID;
 	wire_reply(req, &rsp.base);

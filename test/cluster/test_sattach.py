@@ -77,6 +77,17 @@ def test_layout(cluster, step):
     assert out == "Job step layout:\n\t2 tasks, 2 nodes (node-[1-2])\n\n\tNode 0 (node-1), 1 task(s): 0 \n\tNode 1 (node-2), 1 task(s): 1 \n"
 
 
+def test_a_job_that_waits_or_has_ended_is_told_apart_from_an_unknown_one(cluster):
+    held = cluster.run("sbatch -H --parsable -o /dev/null --wrap true").out.strip()
+    text = "sattach: error: Could not get job step info: "
+    for step in (f"{held}.0", f"{held}.5"):
+        result = cluster.run(f"sattach {step}", check=False)
+        assert result.rc == 1 and result.err == text + "Job is pending execution\n"
+    cluster.run(f"scancel {held}")
+    result = cluster.run(f"sattach {held}.0", check=False)
+    assert result.rc == 1 and result.err == text + "Job/step already completing or completed\n"
+
+
 def test_refusals(cluster, step, user):
     for args, text in (("99999.0", "Could not get job step info: Invalid job id specified"), (f"{step[0].split('.')[0]}.77", "Could not get job step info: Invalid job id"),
                        ("5", "Failed to parse stepid from command line options"), ("foo", "Bad job/step specified: foo: JobID can not be zero"),
