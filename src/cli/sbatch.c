@@ -76,6 +76,8 @@ static int script_read(struct jobopt *o, const char *file, struct script *s)
 		return 1;
 	}
 	code = directives_apply(o, &b, s);
+	if (o->wait_end || getenv("SBATCH_WAIT"))
+		full_needed();   /* it is to live longer (quick/malloc.c) */
 	if (code == 0 && (!hetopt_at(o, b.components - 1, &err) || hetopt_spread(o, &err) < 0))
 		code = jobopt_report(o, &err);
 	if (code == 0)

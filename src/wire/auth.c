@@ -65,8 +65,10 @@ static int key_read(struct wire_auth *a, struct error *err)
 
 int wire_auth_create(const struct wire_auth_params *p, struct wire_auth **ret, struct error *err)
 {
+#ifndef BERTH_QUICK /* it chooses among instruction sets, six CPUIDs for one token, and readies threads, of which there is one: portable code serves */
 	if (sodium_init() < 0)
 		return error_set(err, EIO, "libsodium cannot be initialised: no source of random numbers");
+#endif
 	if (p->cluster && strlen(p->cluster) > TOKEN_CLUSTER)
 		return error_set(err, EINVAL, "ClusterName \"%s\" is longer than %d characters", p->cluster, TOKEN_CLUSTER);
 	struct wire_auth *a = xcalloc(1, sizeof *a);
