@@ -28,8 +28,9 @@ def reachable_build():
     copy = tempfile.mkdtemp(prefix="berth-build-")
     atexit.register(shutil.rmtree, copy, ignore_errors=True)
     os.chmod(copy, 0o755)
-    for folder in ("bin", "sbin"):
-        shutil.copytree(os.path.join(build, folder), os.path.join(copy, folder), ignore=shutil.ignore_patterns("*.p", "*_test"))
+    for folder in ("bin", "sbin", "libexec"):
+        if os.path.isdir(os.path.join(build, folder)):
+            shutil.copytree(os.path.join(build, folder), os.path.join(copy, folder), ignore=shutil.ignore_patterns("*.p", "*_test"))
     shutil.copytree(os.path.join(build, "src", "pmi"), os.path.join(copy, "lib"), symlinks=True, ignore=shutil.ignore_patterns("*.p"))
     return copy
 
