@@ -9,8 +9,9 @@ import conftest
 
 CLUSTER = dict(nodes=4, cpus=8, gpus=0, extra_conf="MaxTasksPerNode=3000\n")
 HERE = f"{conftest.ROOT}/test/compat/io"
-BETTER = {   # ours says what is wrong, the reference that a connection failed
-    "srun -n2 -i /no/such/f-%t cat": "rc 1\n2 srun: error: Task launch for StepId=J.0 failed on node node-1: Could not open stdin file /no/such/f-0: No such file or directory\n",
+BETTER = {   # ours says which file it is; and what is wrong, where the reference says that a connection failed
+    "srun -n1 -o /proc/no/such/dir/f echo b": "rc 1\n2 srun: error: Could not open stdout file /proc/no/such/dir/f: No such file or directory\n",
+    "srun -n2 -i /proc/no/such/f-%t cat": "rc 1\n2 srun: error: Task launch for StepId=J.0 failed on node node-1: Could not open stdin file /proc/no/such/f-0: No such file or directory\n",
 }
 
 
