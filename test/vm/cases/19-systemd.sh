@@ -12,7 +12,7 @@ exec "$@"
 END
 chmod +x /usr/bin/systemd-run
 slurmd_restart
-look='p=$(cut -d: -f3 /proc/self/cgroup); echo $p; cat /sys/fs/cgroup$p/../memory.max'
+look='p=$(sed -n s/^0:://p /proc/self/cgroup); echo $p; cat /sys/fs/cgroup$p/../memory.max'
 out=$(srun -n1 --mem=100 bash -c "$look")
 want_match "$out" "^/system\.slice/berth-vm-[^/]*\.scope/job_[0-9]+/step_0/task_0" "cgroup of a task"
 want "${out##*$'\n'}" "$((100 << 20))" "its limit"
