@@ -169,21 +169,6 @@ static bool level_known(const char *text, size_t len, size_t level)
 	return false;
 }
 
-#define PACKING 3
-
-/* A word as the reference writes it: in small letters, '*' as what it stands for. */
-static void level_add(struct str *s, const char *word, size_t len, size_t level)
-{
-	if (level == PACKING)
-		str_add(s, s->len ? "," : "block,");
-	else if (level)
-		str_add(s, ":");
-	if (*word == '*')
-		str_add(s, level ? "cyclic" : "block");
-	for (size_t i = 0; i < len && *word != '*'; i++)
-		str_addf(s, "%c", tolower((unsigned char)word[i]));
-}
-
 /* "plane[=N]": N, or of SLURM_DIST_PLANESIZE; 0: neither. */
 static unsigned long plane_parse(const char *text)
 {
@@ -199,7 +184,6 @@ JOBOPT_PARSER(distribution)
 	size_t level = 0;
 	unsigned long plane = 0;
 	bool bad = false;
-	struct str plain = STR_INIT;
 	if (!strncasecmp(value, "plane", 5)) {
 		plane = plane_parse(value);
 		if (!plane) {
@@ -212,19 +196,17 @@ JOBOPT_PARSER(distribution)
 		size_t len = strcspn(at, ":,");
 		bool packing = (at == value || at[-1] == ',') && (!strcasecmp(at, "pack") || !strcasecmp(at, "nopack"));
 		bad = !packing && (level > 2 || (level > 0 && at[-1] == ',') || !level_known(at, len, level));
-		level_add(&plain, at, len, packing ? PACKING : level);
 		at += len;
 		bad = bad || (*at && !*++at);
 	}
-	for (const char *c = plane ? value : ""; *c; c++)
-		str_addf(&plain, "%c", tolower((unsigned char)*c));
-	bad = bad || !strncasecmp(value, "arbitrary:", strlen("arbitrary:"));
-	int rc = bad || (!plane && !level) ? jobopt_refuse_spec(o, row, err) : 0;
-	if (!rc) {
-		o->desc->has_plane_size = plane != 0;
-		o->desc->plane_size = (uint32_t)plane;
-		jobopt_put_str(o, &row->target, plain.data);
-	}
-	str_fini(&plain);
-	return rc;
+	if (bad || (!plane && !level) || !strncasecmp(value, "arbitrary:", strlen("arbitrary:")))
+		return jobopt_refuse_spec(o, row, err);
+	o->desc->has_plane_size = plane != 0;
+	o->desc->plane_size = (uint32_t)plane;
+	char *text = xstrdup(value);
+	for (char *c = text; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	jobopt_put_str(o, &row->target, text);
+	free(text);
+	return 0;
 }

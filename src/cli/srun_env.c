@@ -59,7 +59,10 @@ static void set_distribution(const struct srun *s, const struct part *p, struct 
 	bool own_part = s->is_own_job && het_is(s) && p->step;
 	uint32_t tasks = own_part ? p->step->layout->num_tasks : s->task_count;
 	size_t nodes = own_part ? p->step->layout->n_node : s->node_count;
-	if (d->distribution)
+	bool packing_alone = d->distribution && (!strcmp(d->distribution, "pack") || !strcmp(d->distribution, "nopack"));
+	if (packing_alone && !s->is_own_job)
+		envlist_setf(e, "SLURM_DISTRIBUTION", "block,%s", d->distribution);
+	else if (d->distribution)
 		jobenv_distribution(e, d->distribution);
 	else if (d->has_mem_per_node && !d->mem_per_node)
 		return;
