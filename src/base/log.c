@@ -20,7 +20,7 @@ static struct {
 	int fd;
 	void (*sink)(enum log_level, const char *, void *);
 	void *sink_arg;
-	int (*stamp)(char *, size_t);   /* NULL: iso8601_ms */
+	const struct stamp *stamp;      /* NULL: iso8601_ms */
 	bool stamp_stderr;
 	uint64_t flags;                 /* bit: enum log_flag */
 } the_log = { "berth", "", LOG_L_INFO, LOG_L_QUIET, -1, NULL, NULL, NULL, false, 0 };
@@ -89,95 +89,66 @@ static void write_line(int fd, char *line, size_t len)
 }
 
 /* --- time stamps: LogTimeFormat ------------------------------------------------------------------- */
-static struct timespec now_as(char *buf, size_t size, const char *format, size_t *ret_len)
-{
-	struct timespec ts;
-	struct tm tm;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	localtime_r(&ts.tv_sec, &tm);
-	*ret_len = strftime(buf, size, format, &tm);
-	return ts;
-}
-
-static int stamp_iso_ms(char *buf, size_t size)
-{
-	size_t n;
-	struct timespec ts = now_as(buf, size, "[%Y-%m-%dT%H:%M:%S", &n);
-	return (int)n + snprintf(buf + n, size - n, ".%03ld] ", ts.tv_nsec / 1000000);
-}
-
-static int stamp_iso(char *buf, size_t size)
-{
-	size_t n;
-	(void)now_as(buf, size, "[%Y-%m-%dT%H:%M:%S] ", &n);
-	return (int)n;
-}
+/* format NULL: the processor time used. fraction: digits of the second's. */
+static const struct stamp { const char *word, *format; int fraction; bool zone, thread; } stamps[] = {
+	{ .word = "iso8601_ms", .format = "[%Y-%m-%dT%H:%M:%S", .fraction = 3 }, { .word = "iso8601", .format = "[%Y-%m-%dT%H:%M:%S" },
+	{ .word = "rfc5424_ms", .format = "[%Y-%m-%dT%H:%M:%S", .fraction = 3, .zone = true }, { .word = "rfc5424", .format = "[%Y-%m-%dT%H:%M:%S", .zone = true },
+	{ .word = "rfc3339", .format = "[%Y-%m-%dT%H:%M:%S", .zone = true }, { .word = "clock" }, { .word = "short", .format = "[%b %d %H:%M:%S" },
+	{ .word = "thread_id", .format = "[%b %d %H:%M:%S", .fraction = 6, .thread = true },
+};
 
 /* The offset with a colon: "+02:00". */
-static int add_zone(char *buf, size_t size)
+static int add_zone(char *buf, size_t size, const struct tm *tm)
 {
 	char zone[16] = "";
-	size_t n;
-	(void)now_as(zone, sizeof zone, "%z", &n);
-	return n == 5 ? snprintf(buf, size, "%.3s:%s] ", zone, zone + 3) : snprintf(buf, size, "%s] ", zone);
+	size_t n = strftime(zone, sizeof zone, "%z", tm);
+	return n == 5 ? snprintf(buf, size, "%.3s:%s", zone, zone + 3) : snprintf(buf, size, "%s", zone);
 }
 
-static int stamp_zone(char *buf, size_t size)
-{
-	size_t n;
-	(void)now_as(buf, size, "[%Y-%m-%dT%H:%M:%S", &n);
-	return (int)n + add_zone(buf + n, size - n);
-}
-
-static int stamp_zone_ms(char *buf, size_t size)
-{
-	size_t n;
-	struct timespec ts = now_as(buf, size, "[%Y-%m-%dT%H:%M:%S", &n);
-	n += (size_t)snprintf(buf + n, size - n, ".%03ld", ts.tv_nsec / 1000000);
-	return (int)n + add_zone(buf + n, size - n);
-}
-
-static int stamp_clock(char *buf, size_t size) { return snprintf(buf, size, "[%ld] ", (long)clock()); }
-
-static int stamp_short(char *buf, size_t size)
-{
-	size_t n;
-	(void)now_as(buf, size, "[%b %d %H:%M:%S] ", &n);
-	return (int)n;
-}
-
-static int stamp_thread(char *buf, size_t size)
+static int add_thread(char *buf, size_t size)
 {
 	char name[16] = "";
-	size_t n;
-	struct timespec ts = now_as(buf, size, "[%b %d %H:%M:%S", &n);
 	(void)prctl(PR_GET_NAME, name);
-	return (int)n + snprintf(buf + n, size - n, ".%06ld %d %-12s %p] ", ts.tv_nsec / 1000, (int)getpid(), name, (void *)(uintptr_t)pthread_self());
+	return snprintf(buf, size, " %d %-12s %p", (int)getpid(), name, (void *)(uintptr_t)pthread_self());
 }
 
-static const struct { const char *word; int (*fn)(char *, size_t); } stamps[] = {
-	{ "iso8601_ms", stamp_iso_ms }, { "iso8601", stamp_iso }, { "rfc5424_ms", stamp_zone_ms }, { "rfc5424", stamp_zone }, { "rfc3339", stamp_zone },
-	{ "clock", stamp_clock }, { "short", stamp_short }, { "thread_id", stamp_thread },
-};
+static void stamp(char *buf, size_t size)
+{
+	const struct stamp *s = the_log.stamp ? the_log.stamp : stamps;
+	struct timespec ts;
+	struct tm tm;
+	if (!s->format) {
+		snprintf(buf, size, "[%ld] ", (long)clock());
+		return;
+	}
+	clock_gettime(CLOCK_REALTIME, &ts);
+	localtime_r(&ts.tv_sec, &tm);
+	size_t n = strftime(buf, size, s->format, &tm);
+	if (s->fraction)
+		n += (size_t)snprintf(buf + n, size - n, ".%0*ld", s->fraction, ts.tv_nsec / (s->fraction == 3 ? 1000000 : 1000));
+	if (s->zone)
+		n += (size_t)add_zone(buf + n, size - n, &tm);
+	if (s->thread)
+		n += (size_t)add_thread(buf + n, size - n);
+	snprintf(buf + n, size - n, "] ");
+}
 
 static bool word_is(const char *word, size_t n, const char *name) { return strlen(name) == n && !strncasecmp(word, name, n); }
 
 void log_set_time_format(const char *words)
 {
-	the_log.stamp = stamp_iso_ms;
+	the_log.stamp = NULL;
 	the_log.stamp_stderr = false;
 	for (const char *p = words; p && *p;) {
 		size_t n = strcspn(p, ",");
 		for (size_t i = 0; i < sizeof stamps / sizeof *stamps; i++)
 			if (word_is(p, n, stamps[i].word))
-				the_log.stamp = stamps[i].fn;
+				the_log.stamp = &stamps[i];
 		if (word_is(p, n, "format_stderr"))
 			the_log.stamp_stderr = true;
 		p += n + (p[n] == ',');
 	}
 }
-
-static int stamp(char *buf, size_t size) { return (the_log.stamp ? the_log.stamp : stamp_iso_ms)(buf, size); }
 
 /* --- DebugFlags ------------------------------------------------------------------------------------- */
 #define LOG_FLAG(symbol, word) word,
