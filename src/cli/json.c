@@ -295,7 +295,7 @@ int json_parser_check(const char *prog, const char *parser)
 	return 2;
 }
 
-void json_meta(struct json *j, const char *const *argv, int argc, const char *warning)
+static void meta(struct json *j, const char *const *argv, int argc, const char *warning)
 {
 	const struct passwd *pw = getpwuid(geteuid());
 	const struct group *gr = getgrgid(getegid());
@@ -339,6 +339,13 @@ void json_meta(struct json *j, const char *const *argv, int argc, const char *wa
 	json_close(j);
 }
 
+void json_end(struct json *j, const char *const *argv, int argc)
+{
+	meta(j, argv, argc, NULL);
+	json_close(j);
+	json_finish(j);
+}
+
 void json_reply_print(const struct json_reply *r, bool yaml, const char *const *argv, int argc)
 {
 	struct str out = STR_INIT;
@@ -366,7 +373,7 @@ void json_reply_print(const struct json_reply *r, bool yaml, const char *const *
 	if (r->backfill)
 		json_num(&j, "last_backfill", true, false, show_env.now);
 	json_num(&j, "last_update", true, false, show_env.now);
-	json_meta(&j, argv, argc, taken ? NULL : r->none);
+	meta(&j, argv, argc, taken ? NULL : r->none);
 	json_close(&j);
 	json_finish(&j);
 	out_flush(&out);

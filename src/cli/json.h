@@ -36,8 +36,8 @@ void json_exit(struct json *j, const char *key, uint32_t wait_status, bool pendi
 
 /* The argument of --json / --yaml: "" is the newest; "list" prints what there is and exits; what we do not speak is refused. 0 or exit status + 1. */
 int json_parser_check(const char *prog, const char *parser);
-/* meta, errors and warnings: the last members of every reply. `warning` NULL: none. */
-void json_meta(struct json *j, const char *const *argv, int argc, const char *warning);
+/* meta, errors and warnings: the last members of every reply; closes the root. */
+void json_end(struct json *j, const char *const *argv, int argc);
 
 /* For json_table.c: comma, line break, indentation and key; then a value without them. */
 void json_begin(struct json *j, const char *key);

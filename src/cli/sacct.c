@@ -736,9 +736,7 @@ static int jobs_print(struct sacct *a, const Pb__DbdJobsRsp *rsp)
 	}
 	if (is_json) {
 		json_close(a->writer);
-		json_meta(a->writer, a->argv, a->argc, NULL);
-		json_close(a->writer);
-		json_finish(a->writer);
+		json_end(a->writer, a->argv, a->argc);
 	}
 	out_flush(&out);
 	str_fini(&out);

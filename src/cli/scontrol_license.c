@@ -43,9 +43,7 @@ static void json_print(const struct scontrol *s, Pb__LicenseRecord *const *list,
 	}
 	json_close(&j);
 	json_num(&j, "last_update", true, false, now);
-	json_meta(&j, s->argv, s->argc, NULL);
-	json_close(&j);
-	json_finish(&j);
+	json_end(&j, s->argv, s->argc);
 	out_flush(&out);
 	str_fini(&out);
 }

@@ -122,9 +122,7 @@ static void list_end(struct list *l)
 {
 	if (l->json) {
 		json_close(&l->j);
-		json_meta(&l->j, l->s->argv, l->s->argc, NULL);
-		json_close(&l->j);
-		json_finish(&l->j);
+		json_end(&l->j, l->s->argv, l->s->argc);
 	}
 	out_flush(&l->out);
 	str_fini(&l->out);

@@ -180,9 +180,7 @@ static void ping_json(struct scontrol *s, bool up, uint64_t latency_us)
 		json_close(&j);
 	}
 	json_close(&j);
-	json_meta(&j, s->argv, s->argc, NULL);
-	json_close(&j);
-	json_finish(&j);
+	json_end(&j, s->argv, s->argc);
 	out_flush(&out);
 	str_fini(&out);
 }

@@ -325,9 +325,7 @@ static void print_json(struct scontrol *s, const Pb__ResvListRsp *r)
 		resv_json(&j, r->resv[i]);
 	json_close(&j);
 	json_num(&j, "last_update", true, false, r->now);
-	json_meta(&j, s->argv, s->argc, NULL);
-	json_close(&j);
-	json_finish(&j);
+	json_end(&j, s->argv, s->argc);
 	fwrite(out.data, 1, out.len, stdout);
 	str_fini(&out);
 }

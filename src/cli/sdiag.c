@@ -197,9 +197,7 @@ static void json_print(const Pb__DiagRsp *rsp, bool yaml, const char *const *arg
 	json_open(&j, "pending_rpcs_by_hostlist", '[');
 	json_close(&j);
 	json_close(&j);
-	json_meta(&j, argv, argc, NULL);
-	json_close(&j);
-	json_finish(&j);
+	json_end(&j, argv, argc);
 	out_flush(&out);
 	str_fini(&out);
 }

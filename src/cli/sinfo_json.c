@@ -134,9 +134,7 @@ void sinfo_json_print(const struct sinfo *q, struct sinfo_line *line, size_t n)
 			out_flush(&out);
 	}
 	json_close(&j);
-	json_meta(&j, q->argv, q->argc, NULL);
-	json_close(&j);
-	json_finish(&j);
+	json_end(&j, q->argv, q->argc);
 	out_flush(&out);
 	str_fini(&out);
 }

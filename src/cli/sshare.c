@@ -310,9 +310,7 @@ static void put_json(const struct sshare *s, const char *const *argv, int argc)
 	json_close(&j);
 	json_u64(&j, "total_shares", 0);
 	json_close(&j);
-	json_meta(&j, argv, argc, NULL);
-	json_close(&j);
-	json_finish(&j);
+	json_end(&j, argv, argc);
 	out_flush(&out);
 	str_fini(&out);
 }

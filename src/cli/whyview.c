@@ -308,9 +308,7 @@ void why_json(const Pb__WhyRsp *rsp, bool yaml, const char *const *argv, int arg
 	}
 	json_close(&o);
 	json_num(&o, "time", true, false, rsp->now);
-	json_meta(&o, argv, argc, NULL);
-	json_close(&o);
-	json_finish(&o);
+	json_end(&o, argv, argc);
 	out_flush(&out);
 	str_fini(&out);
 }

@@ -9,6 +9,7 @@ import os
 import pwd
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -36,6 +37,11 @@ def reachable_build():
 
 
 BUILD = reachable_build()
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        return s.getsockname()[1]
 
 
 def pmi_folder():

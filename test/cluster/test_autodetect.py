@@ -3,19 +3,13 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, free_port
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
 
 
 PORT = free_port()

@@ -1,18 +1,12 @@
 """Emulated nodes: one process plays hundreds of them over the real protocol."""
 import signal
-import socket
 import subprocess
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, free_port
 
 NODES = 400
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
 
 
 PORT = free_port()

@@ -2,19 +2,13 @@
 import datetime
 import re
 import signal
-import socket
 import subprocess
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, free_port
 
 NODES = 300
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
 
 
 CLUSTER = dict(nodes=1, cpus=2, gpus=0, extra_conf=f"""GresTypes=gpu

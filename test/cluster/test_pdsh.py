@@ -2,10 +2,11 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 
 import pytest
+
+from conftest import free_port
 
 CLUSTER = dict(nodes=4, cpus=4, gpus=2)
 
@@ -32,12 +33,6 @@ for node in "${good[@]}"; do
     scontrol update NodeName="$node" State=idle Reason="undrained by script"
 done
 """
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
